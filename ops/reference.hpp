@@ -1,0 +1,120 @@
+#pragma once
+// Reference formulas of the ops, defined in ops/*.cpp for T = float and double. Plain, allocating, one value at a time: they
+// say what an op means. Shapes are checked by whoever calls (the shape rules in ops/*.hpp, the reference backend).
+
+#include <treadle/graph/op.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace treadle::reference {
+
+/// A row-major tensor. Integers and booleans are held as T too.
+template <class T>
+struct Array {
+  std::vector<std::int64_t> shape;
+  std::vector<T> data;
+
+  std::int64_t rank() const { return static_cast<std::int64_t>(shape.size()); }
+  std::int64_t size() const { return static_cast<std::int64_t>(data.size()); }
+  bool operator==(const Array&) const = default;
+};
+
+std::int64_t elements(const std::vector<std::int64_t>& shape);
+template <class T>
+Array<T> zeros(std::vector<std::int64_t> shape) {
+  const auto n = static_cast<std::size_t>(elements(shape));
+  return {std::move(shape), std::vector<T>(n)};
+}
+
+// --- elementwise.cpp
+template <class T>
+Array<T> add(const Array<T>& a, const Array<T>& b);
+template <class T>
+Array<T> multiply(const Array<T>& a, const Array<T>& b);
+template <class T>
+Array<T> scale(const Array<T>& x, double factor);
+template <class T>
+T activate(T x, activation function);
+template <class T>
+Array<T> activate(const Array<T>& x, activation function);
+
+// --- embedding.cpp. Ids and positions outside the table throw std::out_of_range.
+template <class T>
+Array<T> embedding(const Array<T>& table, const Array<T>& ids);
+template <class T>
+Array<T> positions(const Array<T>& table, std::int64_t offset, std::int64_t length);
+template <class T>
+Array<T> sinusoidal_positions(std::int64_t offset, std::int64_t length, std::int64_t width, double base);
+
+// --- layout.cpp
+template <class T>
+Array<T> transpose(const Array<T>& x, const std::vector<int>& perm);
+template <class T>
+Array<T> split_heads(const Array<T>& x, std::int64_t heads);
+template <class T>
+Array<T> merge_heads(const Array<T>& x);
+template <class T>
+Array<T> concatenate(const std::vector<const Array<T>*>& parts, int axis);
+template <class T>
+Array<T> slice(const Array<T>& x, int axis, std::int64_t begin, std::int64_t length);
+/// Writes `rows` into `state` at `offset` along `axis` and gives the rows [0, offset + n).
+template <class T>
+Array<T> append(Array<T>& state, const Array<T>& rows, int axis, std::int64_t offset);
+
+// --- linear.cpp
+template <class T>
+Array<T> linear(const Array<T>& x, const Array<T>& weight, const Array<T>* bias = nullptr,
+                const Array<T>* residual = nullptr, activation function = activation::none);
+template <class T>
+Array<T> matmul(const Array<T>& a, const Array<T>& b);
+
+// --- norm.cpp
+template <class T>
+Array<T> layer_norm(const Array<T>& x, const Array<T>* gamma, const Array<T>* beta, double eps);
+template <class T>
+Array<T> rms_norm(const Array<T>& x, const Array<T>* gamma, double eps);
+
+// --- softmax.cpp
+template <class T>
+Array<T> softmax(const Array<T>& x);
+
+// --- mask.cpp. Masks: not 0 keeps.
+using Position = std::function<bool(std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t k)>;
+/// A mask of the given shape [B, H, N, M] from an expression, a tensor that broadcasts from the right, or both and'ed.
+template <class T>
+Array<T> mask(const std::vector<std::int64_t>& shape, const Position& expression, const Array<T>* tensor);
+template <class T>
+Array<T> mask_to_bias(const Array<T>& mask);
+/// x where the mask (broadcast) keeps, `value` elsewhere.
+template <class T>
+Array<T> select(const Array<T>& mask, const Array<T>& x, double value);
+
+// --- attention.cpp
+template <class T>
+struct AttentionInputs {
+  const Array<T>& q;  ///< [B, H, N, D]
+  const Array<T>& k;  ///< [B, Hkv, M, D]
+  const Array<T>& v;  ///< [B, Hkv, M, Dv]
+  const Array<T>* mask = nullptr;  ///< broadcasts to [B, H, N, M]
+  const Array<T>* bias = nullptr;  ///< broadcasts to [B, H, N, M]
+  const Array<T>* sink = nullptr;  ///< [H]
+  double scale = 1;
+  /// score_mod, applied to scale·q·k + bias; empty: none
+  std::function<T(T score, std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t k)> score = {};
+};
+template <class T>
+struct AttentionOutputs {
+  Array<T> out;  ///< [B, H, N, Dv]
+  Array<T> lse;  ///< [B, H, N]
+};
+template <class T>
+AttentionOutputs<T> attention(const AttentionInputs<T>& in);
+
+// --- linear_attention.cpp
+template <class T>
+Array<T> linear_attention(const Array<T>& q, const Array<T>& k, const Array<T>& v, const Array<T>* key_lengths,
+                          activation feature, bool causal, double eps);
+
+}  // namespace treadle::reference
