@@ -1,0 +1,229 @@
+#pragma once
+// Masks as an algebra: who may see whom, as small functions of (b, h, q, k) that are combined with & | !.
+//
+//   causal & window(256, 0)                          // a sliding window of 257 keys that never looks ahead
+//   window(128, 128) | global_tokens({0})            // Longformer (Beltagy et al. 2020)
+//   causal & documents("document")                   // packed sequences; ids are bound at run time
+//   mask_mod([](auto b, auto h, auto q, auto k) { return (q - k) % 4 == h; })
+//
+// A Mask is a literal value and may stand in a consteval model. True keeps. Positions of queries are counted so that the
+// last query stands at the last key (bottom_right, as with a KV cache) unless top_left is asked for; the two agree when the
+// lengths do. Windows are inclusive on both ends. A row that sees nothing is allowed; its output is 0.
+
+#include <treadle/graph/scalar/function.hpp>
+
+#include <initializer_list>
+
+namespace treadle::mask {
+
+enum class Alignment : std::uint8_t { bottom_right, top_left };
+/// Whether a table has one row for all batch elements (rank 1) or one row each (rank 2).
+enum class Rows : std::uint8_t { shared, per_batch };
+
+struct Mask {
+  scalar::Function function;  ///< empty: everybody sees everybody
+
+  constexpr bool empty() const { return function.empty(); }
+  constexpr explicit operator bool() const { return !empty(); }
+  constexpr int root() const { return function.root(); }
+  constexpr scalar::View view() const { return function.view(); }
+  /// The root of this mask in `pool`; an empty mask is the constant true.
+  constexpr int add_to(scalar::Pool& pool) const { return empty() ? pool.constant(true) : function.add_to(pool); }
+  friend constexpr bool operator==(const Mask&, const Mask&) = default;
+};
+
+/// f(b, h, q, k): may query q see key k?
+template <class F>
+constexpr Mask mask_mod(F&& f) {
+  scalar::Pool pool;
+  const int root = scalar::trace_mask(pool, f);
+  return {scalar::Function(pool, root)};
+}
+
+namespace detail {
+constexpr Mask combine(scalar::Op op, const Mask& a, const Mask& b) {
+  scalar::Pool pool;
+  const int x = a.add_to(pool);
+  const int root = scalar::build::logic(pool, op, x, b.add_to(pool));
+  return {scalar::Function(pool, root)};
+}
+constexpr scalar::Symbol position(scalar::Symbol q, scalar::Symbol k, Alignment alignment) {
+  return alignment == Alignment::top_left ? q : q + (length(k) - length(q));
+}
+}  // namespace detail
+
+constexpr Mask operator&(const Mask& a, const Mask& b) { return detail::combine(scalar::Op::logic_and, a, b); }
+constexpr Mask operator|(const Mask& a, const Mask& b) { return detail::combine(scalar::Op::logic_or, a, b); }
+constexpr Mask operator!(const Mask& a) {
+  scalar::Pool pool;
+  const int root = scalar::build::logic_not(pool, a.add_to(pool));
+  return {scalar::Function(pool, root)};
+}
+
+// ------------------------------------------------------------------ the built-ins, over a pool of any size
+namespace build {
+
+using scalar::Pool;
+using scalar::Symbol;
+
+/// Keys left <= position − k, k − position <= right; −1 leaves that side open.
+constexpr int window(Pool& pool, std::int64_t left, std::int64_t right, Alignment alignment = Alignment::bottom_right) {
+  if (left < -1 || right < -1) scalar::fail("a window is (left, right), each 0 or more, or -1 for no bound");
+  return scalar::trace_mask(pool, [&](auto, auto, Symbol q, Symbol k) {
+    const Symbol at = detail::position(q, k, alignment);
+    scalar::Condition inside{q.pool, q.pool->constant(true)};
+    // Everything but one comparison depends on q alone and costs nothing per element.
+    if (left >= 0) inside = inside & (k >= at - left);
+    if (right >= 0) inside = inside & (k <= at + right);
+    return inside;
+  });
+}
+
+constexpr int causal(Pool& pool, Alignment alignment = Alignment::bottom_right) { return window(pool, -1, 0, alignment); }
+
+/// Keys at a multiple of `step` from the query.
+constexpr int strided(Pool& pool, std::int64_t step, Alignment alignment = Alignment::bottom_right) {
+  if (step < 1) scalar::fail("the step of a dilated or strided mask is 1 or more");
+  return scalar::trace_mask(pool, [&](auto, auto, Symbol q, Symbol k) {
+    return (detail::position(q, k, alignment) - k) % step == 0;
+  });
+}
+
+constexpr int prefix(Pool& pool, std::int64_t n) {
+  return scalar::trace_mask(pool, [&](auto, auto, auto, Symbol k) { return k < n; });
+}
+
+/// Any number of tokens, in any order; neighbours become ranges.
+constexpr int global_tokens(Pool& pool, std::span<const std::int64_t> tokens, bool symmetric = true) {
+  std::vector<std::int64_t> sorted;
+  for (const std::int64_t t : tokens) {
+    std::size_t at = sorted.size();
+    sorted.push_back(t);
+    for (; at > 0 && sorted[at - 1] > t; --at) sorted[at] = sorted[at - 1];
+    sorted[at] = t;
+  }
+  return scalar::trace_mask(pool, [&](auto, auto, Symbol q, Symbol k) {
+    Pool& p = *q.pool;
+    std::vector<int> parts;
+    for (std::size_t i = 0; i < sorted.size();) {
+      std::size_t j = i + 1;
+      while (j < sorted.size() && sorted[j] <= sorted[j - 1] + 1) ++j;
+      const std::int64_t first = sorted[i], last = sorted[j - 1];
+      const auto hit = [&](Symbol at) { return first == last ? at == first : (at >= first) & (at <= last); };
+      parts.push_back(hit(k).node);
+      if (symmetric) parts.push_back(hit(detail::position(q, k, Alignment::bottom_right)).node);
+      i = j;
+    }
+    return scalar::Condition{&p, scalar::chain(p, scalar::Op::logic_or, parts)};
+  });
+}
+
+constexpr Symbol entry(std::string_view name, Rows rows, Symbol b, Symbol at) {
+  return rows == Rows::shared ? scalar::lookup<i32>(name, at) : scalar::lookup<i32>(name, b, at);
+}
+
+/// Tokens given by a table with one flag (i32 or boolean) per key.
+constexpr int global_tokens(Pool& pool, std::string_view table, Rows rows, bool symmetric = true) {
+  return scalar::trace_mask(pool, [&](Symbol b, auto, Symbol q, Symbol k) {
+    scalar::Condition hit = entry(table, rows, b, k) != 0;
+    if (symmetric) hit = hit | (entry(table, rows, b, detail::position(q, k, Alignment::bottom_right)) != 0);
+    return hit;
+  });
+}
+
+constexpr int documents(Pool& pool, std::string_view table, Rows rows = Rows::shared) {
+  return scalar::trace_mask(pool, [&](Symbol b, auto, Symbol q, Symbol k) {
+    return entry(table, rows, b, detail::position(q, k, Alignment::bottom_right)) == entry(table, rows, b, k);
+  });
+}
+
+constexpr int key_lengths(Pool& pool, std::string_view table) {
+  return scalar::trace_mask(pool, [&](Symbol b, auto, auto, Symbol k) { return k < scalar::lookup<i32>(table, b); });
+}
+
+constexpr int block_table(Pool& pool, std::string_view table, std::int64_t block) {
+  if (block < 1) scalar::fail("the block of a block table is 1 or more");
+  return scalar::trace_mask(pool, [&](auto, auto, Symbol q, Symbol k) {
+    return scalar::lookup<i32>(table, q / block, k / block) != 0;
+  });
+}
+
+}  // namespace build
+
+namespace detail {
+template <class F>
+constexpr Mask from(F&& f) {
+  scalar::Pool pool;
+  const int root = f(pool);
+  return {scalar::Function(pool, root)};
+}
+}  // namespace detail
+
+// ------------------------------------------------------------------ the built-ins, as values
+
+/// Keys from `left` before to `right` after the query, both included; −1 leaves a side open.
+constexpr Mask window(std::int64_t left, std::int64_t right, Alignment alignment = Alignment::bottom_right) {
+  return detail::from([&](scalar::Pool& p) { return build::window(p, left, right, alignment); });
+}
+
+/// `causal` alone is bottom_right; `causal(Alignment::top_left)` counts from the first query.
+struct CausalMask : Mask {
+  constexpr CausalMask() : Mask(detail::from([](scalar::Pool& p) { return build::causal(p); })) {}
+  constexpr Mask operator()(Alignment alignment = Alignment::bottom_right) const {
+    return detail::from([&](scalar::Pool& p) { return build::causal(p, alignment); });
+  }
+};
+inline constexpr CausalMask causal{};
+
+/// Keys at a multiple of `step` from the query.
+constexpr Mask strided(std::int64_t step, Alignment alignment = Alignment::bottom_right) {
+  return detail::from([&](scalar::Pool& p) { return build::strided(p, step, alignment); });
+}
+/// Of the keys of `inside`, every `step`-th: dilated(window(256, 0), 2).
+constexpr Mask dilated(const Mask& inside, std::int64_t step, Alignment alignment = Alignment::bottom_right) {
+  return inside & strided(step, alignment);
+}
+/// The first n keys: `causal | prefix(n)` is the prefix language model's mask.
+constexpr Mask prefix(std::int64_t n) {
+  return detail::from([&](scalar::Pool& p) { return build::prefix(p, n); });
+}
+/// Tokens that everybody sees and, if symmetric, that see everybody.
+constexpr Mask global_tokens(std::span<const std::int64_t> tokens, bool symmetric = true) {
+  return detail::from([&](scalar::Pool& p) { return build::global_tokens(p, tokens, symmetric); });
+}
+constexpr Mask global_tokens(std::initializer_list<std::int64_t> tokens, bool symmetric = true) {
+  return global_tokens(std::span<const std::int64_t>(tokens.begin(), tokens.size()), symmetric);
+}
+/// The same from a table of flags, one per key.
+constexpr Mask global_tokens(std::string_view table, Rows rows = Rows::shared, bool symmetric = true) {
+  return detail::from([&](scalar::Pool& p) { return build::global_tokens(p, table, rows, symmetric); });
+}
+/// Query and key in the same document; ids (i32, in any order) come from a table over the keys.
+constexpr Mask documents(std::string_view table, Rows rows = Rows::shared) {
+  return detail::from([&](scalar::Pool& p) { return build::documents(p, table, rows); });
+}
+/// The first table[b] keys of each batch element.
+constexpr Mask key_lengths(std::string_view table) {
+  return detail::from([&](scalar::Pool& p) { return build::key_lengths(p, table); });
+}
+/// Blocks of queries × blocks of keys from a table [query blocks, key blocks]; the last block may be partial.
+constexpr Mask block_table(std::string_view table, std::int64_t block) {
+  return detail::from([&](scalar::Pool& p) { return build::block_table(p, table, block); });
+}
+
+}  // namespace treadle::mask
+
+namespace treadle {
+using mask::block_table;
+using mask::causal;
+using mask::dilated;
+using mask::documents;
+using mask::global_tokens;
+using mask::key_lengths;
+using mask::mask_mod;
+using mask::prefix;
+using mask::strided;
+using mask::window;
+using scalar::feature_map;
+using scalar::score_mod;
+}  // namespace treadle

@@ -1,0 +1,49 @@
+#pragma once
+// A traced function compiled for tiles of (query, key): every node is classed as constant, q-only, k-only or both, and only
+// the last kind costs per element. Compiled once at bind; new lengths and tables are bound without allocation.
+
+#include <treadle/graph/scalar/table.hpp>
+
+namespace treadle::scalar {
+
+enum class Class : std::uint8_t { constant, q_only, k_only, both };
+
+struct TileProgram {
+  static constexpr int max_lanes = 64;  ///< queries of a tile, and keys whose k-only nodes are computed together
+  static constexpr int max_rows = 8;    ///< keys whose `both` nodes are computed together
+
+  struct Slot {
+    std::string_view name(const std::vector<char>& names) const {
+      return {names.data() + name_first, static_cast<std::size_t>(name_size)};
+    }
+    std::int32_t name_first = 0, name_size = 0;
+    BoundTable table;
+  };
+
+  std::vector<Node> nodes;            ///< what the root reaches; children precede parents, the root is last
+  std::vector<Class> classes;         ///< of each node
+  std::vector<std::int32_t> offsets;  ///< of each node's values, bytes into the workspace; registers of `both` are reused
+  std::vector<std::int32_t> tables;   ///< of each lookup, into `slots`; −1 for other nodes
+  std::vector<Slot> slots;
+  std::vector<char> names;
+  std::size_t value_bytes = 0;  ///< workspace of the evaluator
+  bool wide = false;            ///< some integer may leave 32 bits, so lanes are 64 bits wide
+  Extents extents;
+
+  int root() const { return static_cast<int>(nodes.size()) - 1; }
+  Type type() const { return nodes.back().type; }
+  View view() const { return {nodes, names}; }
+  bool uses(Uses what) const { return (nodes.back().uses & what) != 0; }
+};
+
+/// Whether tiles can evaluate the function: everything but sums over features.
+bool tile_supported(View view, int root);
+
+/// Compiles and binds. Throws std::invalid_argument with a sentence if a table is missing or does not fit, or the function
+/// holds a sum over features.
+TileProgram compile(View view, int root, const Extents& extents, std::span<const Table> tables = {});
+
+/// Binds other lengths and tables. Tables that are not named keep their binding. Allocates nothing while no table grows.
+void rebind(TileProgram& program, const Extents& extents, std::span<const Table> tables = {});
+
+}  // namespace treadle::scalar
