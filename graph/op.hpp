@@ -1,0 +1,107 @@
+#pragma once
+// The list of ops and attribute keys: one line each. What an op means is in ops/.
+
+#include <cstdint>
+#include <string_view>
+
+namespace treadle {
+
+enum class op : std::uint8_t {
+  // structure
+  input,         ///< a tensor given at each run
+  parameter,     ///< a tensor bound once; inside a repeat there is one per iteration
+  state,         ///< storage that outlives a run: read by nodes, changed only through `append`
+  region_input,  ///< the value that a repeat hands to its body
+  repeat,        ///< runs a region `times` times
+  output,        ///< names a result of the model
+  // data movement
+  append,       ///< (state, new): writes `new` at `offset` along `axis`; gives the rows [0, offset + n) in the state's storage
+  embedding,    ///< (table, ids)
+  positions,    ///< (table): the rows [offset, offset + length) of a learned table
+  sinusoidal_positions,
+  concatenate,  ///< along `axis`
+  slice,        ///< [begin, begin + length) along `axis`
+  transpose,    ///< `perm`
+  split_heads,  ///< [.., n, heads·d] → [.., heads, n, d]
+  merge_heads,  ///< [.., heads, n, d] → [.., n, heads·d]
+  // arithmetic
+  add,
+  multiply,
+  scale,   ///< x · factor
+  linear,  ///< (x, weight [out, in], bias?, residual?)
+  matmul,  ///< (a, b)
+  activation,
+  softmax,  ///< over the last dim
+  // masks
+  mask,          ///< a mask node: an expression over (b, h, q, k), a tensor, or both and'ed
+  mask_to_bias,  ///< 0 where the mask keeps, −inf elsewhere
+  select,        ///< (mask, x): x where the mask keeps, `value` elsewhere
+  // fused
+  attention,  ///< (q, k, v, mask?, bias?, sink?) → out, lse
+  linear_attention,
+  layer_norm,  ///< (x, gamma?, beta?)
+  rms_norm,    ///< (x, gamma?)
+};
+
+inline constexpr std::string_view op_names[] = {
+    "input",       "parameter", "state",       "region_input",     "repeat",      "output",      "append",
+    "embedding",   "positions", "sinusoidal_positions", "concatenate", "slice",   "transpose",   "split_heads",
+    "merge_heads", "add",       "multiply",    "scale",            "linear",      "matmul",      "activation",
+    "softmax",     "mask",      "mask_to_bias", "select",          "attention",   "linear_attention", "layer_norm",
+    "rms_norm"};
+inline constexpr int op_count = static_cast<int>(sizeof(op_names) / sizeof(op_names[0]));
+static_assert(op_count == static_cast<int>(op::rms_norm) + 1);
+
+constexpr std::string_view name(op o) { return op_names[static_cast<int>(o)]; }
+
+enum class activation : std::uint8_t { none, relu, gelu, gelu_tanh, silu, sigmoid, tanh, exp, erf, elu_plus_one };
+inline constexpr std::string_view activation_names[] = {"none",    "relu", "gelu", "gelu_tanh", "silu",
+                                                        "sigmoid", "tanh", "exp",  "erf",       "elu_plus_one"};
+constexpr std::string_view name(activation a) { return activation_names[static_cast<int>(a)]; }
+inline constexpr activation relu = activation::relu;
+inline constexpr activation gelu = activation::gelu;
+inline constexpr activation gelu_tanh = activation::gelu_tanh;
+inline constexpr activation silu = activation::silu;
+
+/// Attribute keys. The comment gives the kind of the value.
+enum class key : std::uint8_t {
+  times,       ///< integer: iterations of a repeat
+  carried,     ///< integer: values handed from iteration to iteration
+  captured,    ///< integer: outer values that every iteration sees
+  states,      ///< integer: stacked states, one slice per iteration
+  sides,       ///< integer: side outputs, stacked over the iterations
+  region,      ///< integer: the body
+  index,       ///< integer: which region input
+  axis,        ///< integer
+  begin,       ///< dim
+  length,      ///< dim
+  offset,      ///< dim
+  perm,        ///< integer: the axes as base-8 digits, first axis lowest
+  heads,       ///< integer
+  kv_heads,    ///< integer
+  factor,      ///< number
+  scale,       ///< number: of q·k
+  eps,         ///< number
+  base,        ///< number
+  value,       ///< number
+  function,    ///< integer: an `activation`
+  causal,      ///< integer: 0 or 1
+  has_weight,  ///< integer: optional inputs that are given
+  has_bias,
+  has_residual,
+  has_mask,
+  has_sink,
+  has_tensor,  ///< integer: the mask node's first input is a tensor
+  expression,  ///< scalar: root in the scalar pool (mask or score)
+  q_len,       ///< dim
+  k_len,       ///< dim
+};
+inline constexpr std::string_view key_names[] = {
+    "times", "carried", "captured", "states",     "sides",    "region",       "index",    "axis",     "begin",     "length",
+    "offset", "perm",   "heads",    "kv_heads",   "factor",   "scale",        "eps",      "base",     "value",     "function",
+    "causal", "has_weight", "has_bias", "has_residual", "has_mask", "has_sink", "has_tensor", "expression", "q_len", "k_len"};
+inline constexpr int key_count = static_cast<int>(sizeof(key_names) / sizeof(key_names[0]));
+static_assert(key_count == static_cast<int>(key::k_len) + 1);
+constexpr std::string_view name(key k) { return key_names[static_cast<int>(k)]; }
+
+}  // namespace treadle

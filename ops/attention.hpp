@@ -1,0 +1,191 @@
+#pragma once
+// Softmax attention, linear attention, and the layers made of them.
+
+#include <treadle/ops/layout.hpp>
+#include <treadle/ops/linear.hpp>
+#include <treadle/ops/mask.hpp>
+
+#include <limits>
+#include <optional>
+
+namespace treadle {
+
+/// Constexpr square root (Newton), for the default scale.
+constexpr double square_root(double x) {
+  double y = x < 1 ? 1 : x;
+  for (int i = 0; i < 64; ++i) {
+    const double next = 0.5 * (y + x / y);
+    if (next == y) break;
+    y = next;
+  }
+  return x <= 0 ? 0 : y;
+}
+
+/// q [B, H, N, D], k [B, Hkv, M, D], v [B, Hkv, M, Dv].
+constexpr bool check_qkv(Graph& g, const Inputs& in, Failure& f) {
+  for (int i = 0; i < 3; ++i) {
+    if (in[i].shape.size() != 4) {
+      rule::fail(f, error_kind::wrong_rank, shape_text(g, in[i].shape), "[batch, heads, length, dim]");
+      return false;
+    }
+  }
+  const auto &q = in[0].shape, &k = in[1].shape, &v = in[2].shape;
+  if (q[3] != k[3]) {
+    rule::fail(f, error_kind::head_dim_mismatch, Text("key ").append(dim_text(g, k[3]).view()), Text("query ").append(dim_text(g, q[3]).view()));
+    return false;
+  }
+  if (k[0] != q[0] || v[0] != q[0] || k[1] != v[1] || k[2] != v[2]) {
+    rule::fail(f, error_kind::shape_mismatch, Text("k ").append(shape_text(g, k).view()).append(", v ").append(shape_text(g, v).view()),
+               Text("q ").append(shape_text(g, q).view()));
+    return false;
+  }
+  const auto heads = g.dims.constant(q[1]), kv_heads = g.dims.constant(k[1]);
+  if (heads && kv_heads && (*kv_heads == 0 || *heads % *kv_heads != 0)) {
+    rule::fail(f, error_kind::heads_do_not_divide, Text().append(*kv_heads).append(" key heads"), Text("a divisor of ").append(*heads));
+    return false;
+  }
+  return true;
+}
+
+constexpr Outputs infer_attention(Graph& g, const NodeSpec& s, const Inputs& in, Failure& f) {
+  if (!check_qkv(g, in, f)) return {};
+  const auto &q = in[0].shape, &k = in[1].shape;
+  std::vector<Dim> scores = {q[0], q[1], q[2], k[2]}, out = q, both;
+  std::size_t next = 3;
+  if (rule::get_integer(s, key::has_mask) != 0) {
+    const OutputSpec& m = in[next++];
+    if (m.shape.size() != 4)
+      return rule::fail(f, error_kind::wrong_mask_rank, Text("rank ").append(static_cast<std::int64_t>(m.shape.size())), "rank 4");
+    if (!rule::broadcast(g, m.shape, scores, both) || both != scores)
+      return rule::fail(f, error_kind::shape_mismatch, shape_text(g, m.shape), shape_text(g, scores));
+  }
+  if (rule::get_integer(s, key::has_bias) != 0) {
+    const OutputSpec& b = in[next++];
+    if (!rule::broadcast(g, b.shape, scores, both) || both != scores)
+      return rule::fail(f, error_kind::shape_mismatch, shape_text(g, b.shape), shape_text(g, scores));
+  }
+  out[3] = in[2].shape[3];
+  Outputs o = rule::one(out);
+  o.push_back({f32, {q[0], q[1], q[2]}});
+  return o;
+}
+
+/// Useful: 2·D + 2·Dv for every (query, key) pair that the mask keeps. With a mask the pairs are the symbol "nonzeros:<mask node>",
+/// known at bind.
+constexpr Dim flops_attention(Graph& g, const NodeSpec& s, const Inputs& in) {
+  const auto &q = in[0].shape, &v = in[2].shape;
+  Dim pairs = g.dims.multiply(q[2], in[1].shape[2]);
+  if (rule::get_integer(s, key::has_mask) != 0)
+    pairs = g.dims.symbol(g.strings.intern(Text("nonzeros:").append(static_cast<std::int64_t>(s.inputs[3].node)).view()));
+  const Dim per_pair = g.dims.multiply(g.dims.add(q[3], v[3]), 2);
+  return g.dims.multiply(g.dims.multiply(g.dims.multiply(q[0], q[1]), pairs), per_pair);
+}
+
+struct AttentionOptions {
+  std::optional<Mask> mask{};
+  Node mask_tensor{};          ///< boolean, true keeps; and'ed with `mask`
+  Node bias{};                 ///< f32, broadcasts to [batch, heads, q_len, k_len]; added after scaling
+  std::optional<double> scale{};  ///< default 1 / sqrt(head_dim)
+};
+
+/// softmax(scale · q kᵀ + bias, over the keys that the mask keeps) v. Shapes q [B, H, N, D], k [B, Hkv, M, D], v [B, Hkv, M, Dv];
+/// query head h uses key head ⌊h·Hkv/H⌋. A row without an allowed key gives 0 (Vaswani et al. 2017, eq. 1).
+constexpr Node attention(Node q, Node k, Node v, AttentionOptions o = {}, Where where = Where::current()) {
+  Builder& b = *q.builder;
+  if (!b.usable(q) || !b.usable(k) || !b.usable(v)) return {&b, {}};
+  std::vector<Node> inputs{q, k, v};
+  const auto shape = b.shape(q), keys = b.shape(k);
+  NodeSpec s = rule::spec(op::attention, "", b, where);
+  const auto head_dim = shape.empty() ? std::nullopt : b.graph().dims.constant(shape.back());
+  const bool has_mask = o.mask || o.mask_tensor.builder != nullptr;
+  if (has_mask && shape.size() == 4 && keys.size() == 4) {
+    inputs.push_back(o.mask_tensor.builder != nullptr
+                         ? mask_node(o.mask_tensor, shape[2], keys[2], o.mask ? &*o.mask : nullptr, where)
+                         : mask_node(b, *o.mask, shape[2], keys[2], where));
+  }
+  const bool has_bias = o.bias.builder != nullptr;
+  if (has_bias) inputs.push_back(o.bias);
+  s.attributes = {number(key::scale, o.scale ? *o.scale : 1.0 / square_root(head_dim ? static_cast<double>(*head_dim) : 1.0)),
+                  integer(key::has_mask, inputs.size() > 3 + (has_bias ? 1u : 0u)), integer(key::has_bias, has_bias), integer(key::has_sink, 0)};
+  return b.add(s, inputs, infer_attention);
+}
+
+constexpr Outputs infer_linear_attention(Graph& g, const NodeSpec&, const Inputs& in, Failure& f) {
+  if (!check_qkv(g, in, f)) return {};
+  std::vector<Dim> out = in[0].shape;
+  out[3] = in[2].shape[3];
+  return rule::one(out);
+}
+
+/// 4·D·Dv a token: φ(k)ᵀ v and φ(q) S.
+constexpr Dim flops_linear_attention(Graph& g, const NodeSpec& s, const Inputs& in) {
+  return g.dims.multiply(g.dims.multiply(rule::product(g, s.outputs[0].shape), in[0].shape[3]), 4);
+}
+
+struct LinearAttentionOptions {
+  bool causal = false;
+  activation feature = activation::elu_plus_one;  ///< or relu
+  double eps = 0;                                 ///< added to the denominator
+  Node key_lengths{};                             ///< i32 [batch]
+};
+
+/// φ(q_i) Σ φ(k_j) v_jᵀ / (φ(q_i)·Σ φ(k_j) + eps) over all keys, or j ≤ i if causal (Katharopoulos et al. 2020, eq. 4–9).
+constexpr Node linear_attention(Node q, Node k, Node v, LinearAttentionOptions o = {}, Where where = Where::current()) {
+  Builder& b = *q.builder;
+  NodeSpec s = rule::spec(op::linear_attention, "", b, where);
+  std::vector<Node> inputs{q, k, v};
+  const bool lengths = o.key_lengths.builder != nullptr;
+  if (lengths) inputs.push_back(o.key_lengths);
+  s.attributes = {integer(key::causal, o.causal), number(key::eps, o.eps),
+                  integer(key::function, static_cast<std::int64_t>(o.feature)), integer(key::has_mask, lengths)};
+  return b.add(s, inputs, infer_linear_attention);
+}
+
+struct SelfAttentionOptions {
+  std::int64_t heads = 1;
+  std::int64_t kv_heads = 0;  ///< 0: as many as heads
+  std::int64_t head_dim = 0;  ///< 0: width / heads
+  std::optional<Mask> mask{};
+  bool bias = true;            ///< of the projections
+  bool linear = false;         ///< linear attention (elu + 1) instead of softmax
+  bool linear_causal = true;
+};
+
+/// Projections q, k, v, attention over heads, and the output projection. x [B, N, W], memory [B, M, Wm]; the same for self-attention.
+constexpr Node cross_attention(std::string_view leaf, Node x, Node memory, SelfAttentionOptions o = {}, Where where = Where::current()) {
+  Builder& b = *x.builder;
+  if (!b.usable(x) || !b.usable(memory)) return {&b, {}};
+  const auto shape = b.shape(x);
+  const auto width = shape.empty() ? std::nullopt : b.graph().dims.constant(shape.back());
+  if (!width) {
+    b.fail(op::attention, leaf, {error_kind::wrong_width, "a width unknown at compile time", "a number"}, where.line());
+    return {&b, {}};
+  }
+  if (o.heads < 1 || (o.head_dim == 0 && *width % o.heads != 0)) {
+    b.fail(op::attention, leaf, {error_kind::heads_do_not_divide_width, Text().append(o.heads).append(" heads"), Text("a divisor of width ").append(*width)}, where.line());
+    return {&b, {}};
+  }
+  const std::int64_t kv_heads = o.kv_heads == 0 ? o.heads : o.kv_heads, head_dim = o.head_dim == 0 ? *width / o.heads : o.head_dim;
+  if (kv_heads < 1 || o.heads % kv_heads != 0) {
+    b.fail(op::attention, leaf, {error_kind::heads_do_not_divide, Text().append(kv_heads).append(" key heads"), Text("a divisor of ").append(o.heads)}, where.line());
+    return {&b, {}};
+  }
+  b.push_scope(leaf);
+  const Node q = split_heads(linear("q", x, {.width = o.heads * head_dim, .bias = o.bias}, where), o.heads, "", where);
+  const Node k = split_heads(linear("k", memory, {.width = kv_heads * head_dim, .bias = o.bias}, where), kv_heads, "", where);
+  const Node v = split_heads(linear("v", memory, {.width = kv_heads * head_dim, .bias = o.bias}, where), kv_heads, "", where);
+  Node y{&b, {}};
+  if (o.linear)
+    y = linear_attention(q, k, v, {.causal = o.linear_causal}, where);
+  else
+    y = attention(q, k, v, {.mask = o.mask}, where);
+  y = linear("out", merge_heads(y, where), {.width = *width, .bias = o.bias}, where);
+  b.pop_scope();
+  return y;
+}
+
+constexpr Node self_attention(std::string_view leaf, Node x, SelfAttentionOptions o = {}, Where where = Where::current()) {
+  return cross_attention(leaf, x, x, o, where);
+}
+
+}  // namespace treadle
