@@ -1,0 +1,77 @@
+// Reference formulas of add, multiply, scale and the activations.
+
+#include <treadle/ops/arrays.hpp>
+
+#include <cmath>
+#include <numbers>
+
+namespace treadle::reference {
+
+std::int64_t elements(const std::vector<std::int64_t>& shape) {
+  std::int64_t n = 1;
+  for (const std::int64_t d : shape) n *= d;
+  return n;
+}
+
+template <class T>
+Array<T> add(const Array<T>& a, const Array<T>& b) {
+  if (a.data.empty() || b.data.empty()) return zeros<T>(broadcast_shape(a.shape, b.shape));
+  return collect<T>(dynamic(a) + dynamic(b));
+}
+
+template <class T>
+Array<T> multiply(const Array<T>& a, const Array<T>& b) {
+  if (a.data.empty() || b.data.empty()) return zeros<T>(broadcast_shape(a.shape, b.shape));
+  return collect<T>(dynamic(a) * dynamic(b));
+}
+
+template <class T>
+Array<T> scale(const Array<T>& x, double factor) {
+  Array<T> out = x;
+  for (T& v : out.data) v *= static_cast<T>(factor);
+  return out;
+}
+
+template <class T>
+T activate(T x, activation function) {
+  const T half = T(0.5), one = T(1);
+  switch (function) {
+    case activation::none: return x;
+    case activation::relu: return x < 0 ? T(0) : x;
+    // x Φ(x) (Hendrycks and Gimpel 2016, §2), and the approximation of the same section.
+    case activation::gelu: return half * x * (one + std::erf(x / std::numbers::sqrt2_v<T>));
+    case activation::gelu_tanh: {
+      const T root = std::sqrt(T(2) / std::numbers::pi_v<T>);
+      return half * x * (one + std::tanh(root * (x + T(0.044715) * x * x * x)));
+    }
+    // x σ(x) (Elfwing et al. 2018)
+    case activation::silu: return x / (one + std::exp(-x));
+    case activation::sigmoid: return one / (one + std::exp(-x));
+    case activation::tanh: return std::tanh(x);
+    case activation::exp: return std::exp(x);
+    case activation::erf: return std::erf(x);
+    // elu(x) + 1 (Katharopoulos et al. 2020, eq. 7)
+    case activation::elu_plus_one: return x > 0 ? x + one : std::exp(x);
+  }
+  return x;
+}
+
+template <class T>
+Array<T> activate(const Array<T>& x, activation function) {
+  Array<T> out = x;
+  for (T& v : out.data) v = activate(v, function);
+  return out;
+}
+
+template Array<float> add(const Array<float>&, const Array<float>&);
+template Array<double> add(const Array<double>&, const Array<double>&);
+template Array<float> multiply(const Array<float>&, const Array<float>&);
+template Array<double> multiply(const Array<double>&, const Array<double>&);
+template Array<float> scale(const Array<float>&, double);
+template Array<double> scale(const Array<double>&, double);
+template float activate(float, activation);
+template double activate(double, activation);
+template Array<float> activate(const Array<float>&, activation);
+template Array<double> activate(const Array<double>&, activation);
+
+}  // namespace treadle::reference
