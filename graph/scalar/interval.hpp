@@ -16,13 +16,6 @@ struct Box {
   std::int64_t b0 = 0, b1 = 1, h0 = 0, h1 = 1, q0 = 0, q1 = 0, k0 = 0, k1 = 0;
 };
 
-/// What a node may be: an integer in [lo, hi], a number in [number_lo, number_hi] (or NaN), a truth value.
-struct Interval {
-  std::int64_t lo = 0, hi = 0;
-  double number_lo = 0, number_hi = 0;
-  bool nan = false, can_be_false = false, can_be_true = false;
-};
-
 /// Workspace: one Interval for each node of the program.
 inline std::size_t interval_workspace_bytes(const TileProgram& program) { return program.nodes.size() * sizeof(Interval); }
 

@@ -6,6 +6,13 @@
 
 namespace treadle::scalar {
 
+/// What a node may be: an integer in [lo, hi], a number in [number_lo, number_hi] (or NaN), a truth value.
+struct Interval {
+  std::int64_t lo = 0, hi = 0;
+  double number_lo = 0, number_hi = 0;
+  bool nan = false, can_be_false = false, can_be_true = false;
+};
+
 enum class Class : std::uint8_t { constant, q_only, k_only, both };
 
 struct TileProgram {
@@ -29,6 +36,7 @@ struct TileProgram {
   std::size_t value_bytes = 0;  ///< workspace of the evaluator
   bool wide = false;            ///< some integer may leave 32 bits, so lanes are 64 bits wide
   Extents extents;
+  std::vector<Interval> scratch;  ///< of rebind
 
   int root() const { return static_cast<int>(nodes.size()) - 1; }
   Type type() const { return nodes.back().type; }

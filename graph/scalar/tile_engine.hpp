@@ -1,0 +1,351 @@
+#pragma once
+// Runs a TileProgram over lanes of queries and rows of keys. A template, so that every ISA has its own copy.
+//
+// `Math` supplies exp, log, tanh, sqrt, sigmoid and fma on arrays of floats; `Int` is the lane type of integers, 32 bits
+// unless the program is wide. Truth values are 32-bit lanes, 0 or −1. Loops run over whole arrays so that the compiler
+// vectorises them; values of lanes past the end are computed and ignored, so no operation may trap.
+
+#include <treadle/graph/scalar/program.hpp>
+
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <type_traits>
+
+namespace treadle::scalar {
+
+/// Plain loops. `Tag` keeps the copies of differently compiled files apart.
+template <class Tag>
+struct PlainMath {
+  static void exp(const float* x, float* out, int n) {
+    for (int i = 0; i < n; ++i) out[i] = std::exp(x[i]);
+  }
+  static void log(const float* x, float* out, int n) {
+    for (int i = 0; i < n; ++i) out[i] = std::log(x[i]);
+  }
+  static void tanh(const float* x, float* out, int n) {
+    for (int i = 0; i < n; ++i) out[i] = std::tanh(x[i]);
+  }
+  static void sqrt(const float* x, float* out, int n) {
+    for (int i = 0; i < n; ++i) out[i] = std::sqrt(x[i]);
+  }
+  static void sigmoid(const float* x, float* out, int n) {
+    for (int i = 0; i < n; ++i) out[i] = 1.0f / (1.0f + std::exp(-x[i]));
+  }
+  static void fma(const float* x, const float* y, const float* z, float* out, int n) {
+    for (int i = 0; i < n; ++i) out[i] = std::fma(x[i], y[i], z[i]);
+  }
+};
+
+template <class Math, class Int>
+class TileEngine {
+ public:
+  static constexpr int max_lanes = TileProgram::max_lanes;
+
+  TileEngine(const TileProgram& program, void* workspace) : p_(program), values_(static_cast<std::byte*>(workspace)) {}
+
+  /// What does not depend on the key, for queries q0 … q0 + count − 1, at most 64. `ready`: the workspace holds it already.
+  void queries(std::int64_t b, std::int64_t h, std::int64_t q0, int count, bool ready = false) {
+    b_ = b;
+    h_ = h;
+    q0_ = q0;
+    lanes_ = padded(count);
+    if (ready) return;
+    run(Class::constant, 1, 1);
+    run(Class::q_only, lanes_, 1);
+  }
+
+  /// What depends on the key alone, for keys k0 … k0 + count − 1, at most 64.
+  void keys(std::int64_t k0, int count) {
+    k0_ = k0;
+    run(Class::k_only, padded(count), 1);
+  }
+
+  /// The rest, for `count` keys, at most 8, from the `first`-th of keys(). `scores` (may be null) holds a row of `nq`
+  /// lanes for each.
+  void rows(int first, int count, const float* scores, std::int64_t ld, int nq) {
+    first_ = first;
+    scores_ = scores;
+    ld_ = ld;
+    nq_ = nq;
+    run(Class::both, lanes_, count);
+  }
+
+  /// The root's lanes for row r of rows(); `buffer` of 64 lanes is used if they are all the same.
+  template <class T>
+  const T* result(int r, T* buffer) const {
+    return lanes_of<T>(operand(p_.root(), Class::both), r, lanes_, buffer);
+  }
+
+  /// Bit j set where lane j of a row of truth values is.
+  static std::uint64_t pack(const std::int32_t* lanes, int count) {
+    std::uint8_t bytes[max_lanes] = {};
+    for (int i = 0; i < count; ++i) bytes[i] = static_cast<std::uint8_t>(lanes[i] & 1);
+    std::uint64_t bits = 0;
+    for (int i = 0; i < max_lanes / 8; ++i) {
+      std::uint64_t eight;
+      std::memcpy(&eight, bytes + 8 * i, 8);
+      // Gathers the lowest bit of each of eight bytes into the top byte (little endian).
+      bits |= ((eight * 0x0102040810204080u) >> 56) << (8 * i);
+    }
+    return bits;
+  }
+
+ private:
+  /// Where a node's values are, seen from a loop over rows and lanes.
+  struct Operand {
+    const std::byte* base;
+    std::int64_t row_bytes;
+    bool lanes;  // one value for each lane, or one for the whole row
+  };
+
+  static int padded(int count) { return (count + 15) / 16 * 16; }
+  static std::int64_t bytes_of(Type type) { return type == Type::integer ? sizeof(Int) : 4; }
+
+  const Node& node(int i) const { return p_.nodes[static_cast<std::size_t>(i)]; }
+  std::byte* place(int i) const { return values_ + p_.offsets[static_cast<std::size_t>(i)]; }
+
+  Operand operand(int i, Class user) const {
+    const Class c = p_.classes[static_cast<std::size_t>(i)];
+    const std::int64_t bytes = bytes_of(node(i).type);
+    if (c == Class::constant) return {place(i), 0, user == Class::constant};
+    if (user != Class::both || c == Class::q_only) return {place(i), 0, true};
+    if (c == Class::k_only) return {place(i) + first_ * bytes, bytes, false};
+    return {place(i), bytes * max_lanes, true};
+  }
+
+  template <class T>
+  static const T* at(const Operand& o, int r) {
+    return reinterpret_cast<const T*>(o.base + r * o.row_bytes);
+  }
+  template <class T>
+  static const T* lanes_of(const Operand& o, int r, int lanes, T* buffer) {
+    if (o.lanes) return at<T>(o, r);
+    const T v = *at<T>(o, r);
+    for (int i = 0; i < lanes; ++i) buffer[i] = v;
+    return buffer;
+  }
+
+  void run(Class c, int lanes, int rows) {
+    for (int i = 0; i <= p_.root(); ++i)
+      if (p_.classes[static_cast<std::size_t>(i)] == c) step(i, c, lanes, rows);
+  }
+
+  template <class R>
+  R* out(int i, Class c, int r) const {
+    return reinterpret_cast<R*>(place(i) + (c == Class::both ? r * max_lanes * static_cast<std::int64_t>(sizeof(R)) : 0));
+  }
+
+  template <class A, class R, class F>
+  void map1(int i, Class c, int lanes, int rows, F f) {
+    const Operand x = operand(node(i).a, c);
+    for (int r = 0; r < rows; ++r) {
+      A buffer[max_lanes];
+      const A* a = lanes_of<A>(x, r, lanes, buffer);
+      R* __restrict o = out<R>(i, c, r);
+      for (int l = 0; l < lanes; ++l) o[l] = f(a[l]);
+    }
+  }
+
+  template <class A, class R, class F>
+  void map2(int i, Class c, int lanes, int rows, F f) {
+    const Operand x = operand(node(i).a, c), y = operand(node(i).b, c);
+    for (int r = 0; r < rows; ++r) {
+      const A* a = at<A>(x, r);
+      const A* b = at<A>(y, r);
+      R* __restrict o = out<R>(i, c, r);
+      if (x.lanes && y.lanes) {
+        for (int l = 0; l < lanes; ++l) o[l] = f(a[l], b[l]);
+      } else if (x.lanes) {
+        const A s = *b;
+        for (int l = 0; l < lanes; ++l) o[l] = f(a[l], s);
+      } else {
+        const A s = *a;
+        for (int l = 0; l < lanes; ++l) o[l] = f(s, b[l]);
+      }
+    }
+  }
+
+  template <class T>
+  void select(int i, Class c, int lanes, int rows) {
+    const Operand w = operand(node(i).a, c), x = operand(node(i).b, c), y = operand(node(i).c, c);
+    for (int r = 0; r < rows; ++r) {
+      std::int32_t truths[max_lanes];
+      T as[max_lanes], bs[max_lanes];
+      const std::int32_t* t = lanes_of<std::int32_t>(w, r, lanes, truths);
+      const T* a = lanes_of<T>(x, r, lanes, as);
+      const T* b = lanes_of<T>(y, r, lanes, bs);
+      T* __restrict o = out<T>(i, c, r);
+      for (int l = 0; l < lanes; ++l) o[l] = t[l] ? a[l] : b[l];
+    }
+  }
+
+  template <class F>
+  void math(int i, Class c, int lanes, int rows, F f) {
+    const Operand x = operand(node(i).a, c);
+    for (int r = 0; r < rows; ++r) {
+      float buffer[max_lanes];
+      f(lanes_of<float>(x, r, lanes, buffer), out<float>(i, c, r), lanes);
+    }
+  }
+
+  void fused(int i, Class c, int lanes, int rows) {
+    const Operand x = operand(node(i).a, c), y = operand(node(i).b, c), z = operand(node(i).c, c);
+    for (int r = 0; r < rows; ++r) {
+      float xs[max_lanes], ys[max_lanes], zs[max_lanes];
+      Math::fma(lanes_of<float>(x, r, lanes, xs), lanes_of<float>(y, r, lanes, ys), lanes_of<float>(z, r, lanes, zs),
+                out<float>(i, c, r), lanes);
+    }
+  }
+
+  void gather(int i, Class c, int lanes, int rows) {
+    const Node& n = node(i);
+    const TensorView& table = p_.slots[static_cast<std::size_t>(p_.tables[static_cast<std::size_t>(i)])].table.view;
+    const Operand x = operand(n.a, c), y = operand(n.b >= 0 ? n.b : n.a, c);
+    for (int r = 0; r < rows; ++r) {
+      Int xs[max_lanes], ys[max_lanes];
+      const Int* a = lanes_of<Int>(x, r, lanes, xs);
+      const Int* b = lanes_of<Int>(y, r, lanes, ys);
+      if (n.type == Type::integer) {
+        Int* o = out<Int>(i, c, r);
+        for (int l = 0; l < lanes; ++l) o[l] = static_cast<Int>(read_integer(table, a[l], b[l]));
+      } else {
+        float* o = out<float>(i, c, r);
+        for (int l = 0; l < lanes; ++l) o[l] = read_number(table, a[l], b[l]);
+      }
+    }
+  }
+
+  template <class T>
+  void fill(int i, Class c, int lanes, T value) {
+    T* o = out<T>(i, c, 0);
+    for (int l = 0; l < lanes; ++l) o[l] = value;
+  }
+  void count_from(int i, Class c, int lanes, std::int64_t first) {
+    Int* o = out<Int>(i, c, 0);
+    for (int l = 0; l < lanes; ++l) o[l] = static_cast<Int>(static_cast<Int>(first) + l);
+  }
+
+  using Unsigned = std::make_unsigned_t<Int>;
+  static Int to_int(Unsigned v) { return static_cast<Int>(v); }
+  static Int divide(Int a, Int b) {
+    if constexpr (sizeof(Int) == 4) {
+      // Exact: the quotient of two 32-bit integers is further from the next integer than double's rounding. Unlike an
+      // integer division, it vectorises.
+      const Int d = b == 0 ? 1 : b;
+      const auto quotient = static_cast<Int>(static_cast<std::int64_t>(static_cast<double>(a) / static_cast<double>(d)));
+      const Int rest = to_int(static_cast<Unsigned>(a) - static_cast<Unsigned>(quotient) * static_cast<Unsigned>(d));
+      const Int down = (rest != 0) & ((rest ^ d) < 0);
+      return b == 0 ? 0 : quotient - down;
+    } else {
+      return floor_div(a, b);
+    }
+  }
+  static Int modulo(Int a, Int b) {
+    return b == 0 ? 0 : to_int(static_cast<Unsigned>(a) - static_cast<Unsigned>(divide(a, b)) * static_cast<Unsigned>(b));
+  }
+
+  void step(int i, Class c, int lanes, int rows) {
+    const Node& n = node(i);
+    switch (n.op) {
+      case Op::constant:
+        if (n.type == Type::number) fill(i, c, lanes, static_cast<float>(n.number()));
+        else if (n.type == Type::integer) fill(i, c, lanes, static_cast<Int>(n.integer()));
+        else fill(i, c, lanes, static_cast<std::int32_t>(n.integer() ? -1 : 0));
+        return;
+      case Op::b: return fill(i, c, lanes, static_cast<Int>(b_));
+      case Op::h: return fill(i, c, lanes, static_cast<Int>(h_));
+      case Op::q_len: return fill(i, c, lanes, static_cast<Int>(p_.extents.q_len));
+      case Op::k_len: return fill(i, c, lanes, static_cast<Int>(p_.extents.k_len));
+      case Op::iteration: return fill(i, c, lanes, static_cast<Int>(p_.extents.iteration));
+      case Op::q: return count_from(i, c, lanes, q0_);
+      case Op::k: return count_from(i, c, lanes, k0_);
+      case Op::score:
+      case Op::x:
+        for (int r = 0; r < rows; ++r) {
+          float* o = out<float>(i, c, r);
+          std::memcpy(o, scores_ + r * ld_, static_cast<std::size_t>(nq_) * sizeof(float));
+          for (int l = nq_; l < lanes; ++l) o[l] = 0;
+        }
+        return;
+      case Op::lookup: return gather(i, c, lanes, rows);
+      case Op::number: return map1<Int, float>(i, c, lanes, rows, [](Int a) { return static_cast<float>(a); });
+      case Op::exp: return math(i, c, lanes, rows, Math::exp);
+      case Op::log: return math(i, c, lanes, rows, Math::log);
+      case Op::tanh: return math(i, c, lanes, rows, Math::tanh);
+      case Op::sqrt: return math(i, c, lanes, rows, Math::sqrt);
+      case Op::sigmoid: return math(i, c, lanes, rows, Math::sigmoid);
+      case Op::fma: return fused(i, c, lanes, rows);
+      case Op::where:
+        if (n.type == Type::number) return select<float>(i, c, lanes, rows);
+        return select<Int>(i, c, lanes, rows);
+      case Op::less: case Op::less_equal: case Op::equal: case Op::not_equal:
+        if (node(n.a).type == Type::number) return compare<float>(i, c, lanes, rows);
+        return compare<Int>(i, c, lanes, rows);
+      case Op::logic_and: return logic(i, c, lanes, rows, [](std::int32_t a, std::int32_t b) { return a & b; });
+      case Op::logic_or: return logic(i, c, lanes, rows, [](std::int32_t a, std::int32_t b) { return a | b; });
+      case Op::logic_not:
+        return map1<std::int32_t, std::int32_t>(i, c, lanes, rows, [](std::int32_t a) { return ~a; });
+      default: break;
+    }
+    if (n.type == Type::number) numbers(i, c, lanes, rows);
+    else integers(i, c, lanes, rows);
+  }
+
+  template <class F>
+  void logic(int i, Class c, int lanes, int rows, F f) {
+    map2<std::int32_t, std::int32_t>(i, c, lanes, rows, f);
+  }
+  template <class T>
+  void compare(int i, Class c, int lanes, int rows) {
+    using R = std::int32_t;
+    switch (node(i).op) {
+      case Op::less: return map2<T, R>(i, c, lanes, rows, [](T a, T b) { return -static_cast<R>(a < b); });
+      case Op::less_equal: return map2<T, R>(i, c, lanes, rows, [](T a, T b) { return -static_cast<R>(a <= b); });
+      case Op::equal: return map2<T, R>(i, c, lanes, rows, [](T a, T b) { return -static_cast<R>(a == b); });
+      default: return map2<T, R>(i, c, lanes, rows, [](T a, T b) { return -static_cast<R>(a != b); });
+    }
+  }
+
+  void numbers(int i, Class c, int lanes, int rows) {
+    using T = float;
+    switch (node(i).op) {
+      case Op::neg: return map1<T, T>(i, c, lanes, rows, [](T a) { return -a; });
+      case Op::abs: return map1<T, T>(i, c, lanes, rows, [](T a) { return std::fabs(a); });
+      case Op::floor: return map1<T, T>(i, c, lanes, rows, [](T a) { return std::floor(a); });
+      case Op::add: return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return a + b; });
+      case Op::sub: return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return a - b; });
+      case Op::mul: return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return a * b; });
+      case Op::div: return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return a / b; });
+      case Op::min: return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return b < a ? b : a; });
+      case Op::max: return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return a < b ? b : a; });
+      default: return;  // compile() refuses the rest
+    }
+  }
+
+  void integers(int i, Class c, int lanes, int rows) {
+    using T = Int;
+    using U = Unsigned;
+    switch (node(i).op) {
+      case Op::neg: return map1<T, T>(i, c, lanes, rows, [](T a) { return to_int(U{0} - static_cast<U>(a)); });
+      case Op::abs: return map1<T, T>(i, c, lanes, rows, [](T a) { return a < 0 ? to_int(U{0} - static_cast<U>(a)) : a; });
+      case Op::add: return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return to_int(static_cast<U>(a) + static_cast<U>(b)); });
+      case Op::sub: return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return to_int(static_cast<U>(a) - static_cast<U>(b)); });
+      case Op::mul: return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return to_int(static_cast<U>(a) * static_cast<U>(b)); });
+      case Op::min: return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return b < a ? b : a; });
+      case Op::max: return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return a < b ? b : a; });
+      case Op::floor_div: return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return divide(a, b); });
+      case Op::floor_mod: return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return modulo(a, b); });
+      default: return;
+    }
+  }
+
+  const TileProgram& p_;
+  std::byte* values_;
+  std::int64_t b_ = 0, h_ = 0, q0_ = 0, k0_ = 0;
+  int lanes_ = 0, first_ = 0, nq_ = 0;
+  const float* scores_ = nullptr;
+  std::int64_t ld_ = 0;
+};
+
+}  // namespace treadle::scalar
