@@ -60,6 +60,9 @@ constexpr Mask operator!(const Mask& a) {
   return {scalar::Function(pool, root)};
 }
 
+/// The same as !, for `~a & b`: compilers warn about `!a & b`.
+constexpr Mask operator~(const Mask& a) { return !a; }
+
 // ------------------------------------------------------------------ the built-ins, over a pool of any size
 namespace build {
 

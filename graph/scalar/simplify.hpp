@@ -102,6 +102,16 @@ constexpr void sort_unique(const Pool& pool, std::vector<int>& v) {
   while (v.size() > n) v.pop_back();
 }
 
+/// y is written as the negation of x.
+constexpr bool complements(const Pool& pool, int x, int y) {
+  const Node& a = pool[x];
+  const Node& b = pool[y];
+  if (a.op == Op::logic_not) return a.a == y;
+  if (a.op == Op::equal) return b.op == Op::not_equal && a.a == b.a && a.b == b.b;
+  if (a.op == Op::less) return b.op == Op::less_equal && a.a == b.b && a.b == b.a && pool[a.a].type == Type::integer;
+  return false;
+}
+
 constexpr int make(Pool& pool, Op op, Type type, int a, int b = -1, int c = -1) {
   return pool.intern({.op = op, .type = type, .a = a, .b = b, .c = c});
 }
@@ -121,9 +131,8 @@ constexpr int chain(Pool& pool, Op op, std::vector<int> parts) {
   detail::sort_unique(pool, kept);
   if (kept.empty()) return pool.constant(neutral);
   for (int p : kept)
-    if (pool[p].op == Op::logic_not)
-      for (int other : kept)
-        if (other == pool[p].a) return pool.constant(!neutral);
+    for (int other : kept)
+      if (detail::complements(pool, p, other)) return pool.constant(!neutral);
   int root = -1;
   for (std::size_t i = 0; i < kept.size();) {
     const int group = detail::chain_group(pool[kept[i]]);

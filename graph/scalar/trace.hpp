@@ -153,6 +153,8 @@ constexpr Condition operator&(const A& a, const B& b) { return detail::logic(Op:
 template <class A, class B> requires detail::condition_pair<A, B>
 constexpr Condition operator|(const A& a, const B& b) { return detail::logic(Op::logic_or, a, b); }
 constexpr Condition operator!(Condition a) { return {a.pool, build::logic_not(*a.pool, a.node)}; }
+/// The same as !, for `~a & b`: compilers warn about `!a & b`.
+constexpr Condition operator~(Condition a) { return !a; }
 
 template <class A, class B> requires(traced<A> || traced<B>)
 constexpr Condition operator&&(const A& a, const B&) {
