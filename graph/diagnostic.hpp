@@ -71,6 +71,7 @@ consteval auto piece() {
   constexpr std::string_view t = text<Carrier, Part>();
   Piece<t.size() + 1> p{};
   for (std::size_t i = 0; i < t.size(); ++i) p.text[i] = t[i];
+  p.text[t.size()] = '\0';  // written out: clang prints an array with an implicit tail as numbers
   return p;
 }
 

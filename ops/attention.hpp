@@ -64,6 +64,12 @@ constexpr Outputs infer_attention(Graph& g, const NodeSpec& s, const Inputs& in,
     if (!rule::broadcast(g, b.shape, scores, both) || both != scores)
       return rule::fail(f, error_kind::shape_mismatch, shape_text(g, b.shape), shape_text(g, scores));
   }
+  if (rule::get_integer(s, key::has_sink) != 0) {
+    const OutputSpec& sink = in[next++];
+    if (sink.shape.size() != 1 || sink.shape[0] != q[1])
+      return rule::fail(f, error_kind::shape_mismatch, Text("sink ").append(shape_text(g, sink.shape).view()),
+                        Text("[").append(dim_text(g, q[1]).view()).append("]"));
+  }
   out[3] = in[2].shape[3];
   Outputs o = rule::one(out);
   o.push_back({f32, {q[0], q[1], q[2]}});
@@ -85,6 +91,8 @@ struct AttentionOptions {
   std::optional<Mask> mask{};
   Node mask_tensor{};          ///< boolean, true keeps; and'ed with `mask`
   Node bias{};                 ///< f32, broadcasts to [batch, heads, q_len, k_len]; added after scaling
+  Node sink{};                 ///< f32 [heads]: one logit a head that joins the denominator only
+  std::optional<scalar::Function> score{};  ///< score_mod(…): applied to each score after bias, before the mask
   std::optional<double> scale{};  ///< default 1 / sqrt(head_dim)
 };
 
@@ -105,8 +113,16 @@ constexpr Node attention(Node q, Node k, Node v, AttentionOptions o = {}, Where 
   }
   const bool has_bias = o.bias.builder != nullptr;
   if (has_bias) inputs.push_back(o.bias);
+  const bool has_sink = o.sink.builder != nullptr;
+  if (has_sink) inputs.push_back(o.sink);
   s.attributes = {number(key::scale, o.scale ? *o.scale : 1.0 / square_root(head_dim ? static_cast<double>(*head_dim) : 1.0)),
-                  integer(key::has_mask, inputs.size() > 3 + (has_bias ? 1u : 0u)), integer(key::has_bias, has_bias), integer(key::has_sink, 0)};
+                  integer(key::has_mask, inputs.size() > 3u + has_bias + has_sink), integer(key::has_bias, has_bias),
+                  integer(key::has_sink, has_sink)};
+  if (o.score) {
+    const auto root = static_cast<std::int32_t>(o.score->add_to(b.graph().scalars));
+    s.attributes.push_back(scalar_attribute(key::expression, root));
+    if (!rule::add_tables(b, root, inputs, "score", op::attention, where)) return {&b, {}};  // after the other inputs
+  }
   return b.add(s, inputs, infer_attention);
 }
 

@@ -6,9 +6,7 @@
 
 namespace treadle {
 
-using mask::causal;
 using mask::Mask;
-using mask::window;
 
 constexpr Outputs infer_mask(Graph& g, const NodeSpec& s, const Inputs& in, Failure& f) {
   const auto q_len = static_cast<Dim>(rule::get_integer(s, key::q_len)), k_len = static_cast<Dim>(rule::get_integer(s, key::k_len));

@@ -157,14 +157,14 @@ constexpr Condition operator!(Condition a) { return {a.pool, build::logic_not(*a
 constexpr Condition operator~(Condition a) { return !a; }
 
 template <class A, class B> requires(traced<A> || traced<B>)
-constexpr Condition operator&&(const A& a, const B&) {
+constexpr Condition operator&&(const A& a, const B& b) {
   static_assert(detail::never<A>, "a traced condition has no &&: write a & b");
-  return {detail::pool_of(a), -1};
+  return a & b;  // something valid, so that this is the only error
 }
 template <class A, class B> requires(traced<A> || traced<B>)
-constexpr Condition operator||(const A& a, const B&) {
+constexpr Condition operator||(const A& a, const B& b) {
   static_assert(detail::never<A>, "a traced condition has no ||: write a | b");
-  return {detail::pool_of(a), -1};
+  return a & b;  // something valid, so that this is the only error
 }
 
 constexpr Symbol exp(Symbol a) { return detail::unary(Op::exp, a); }
