@@ -28,8 +28,9 @@ Array<T> mask_to_bias(const Array<T>& mask) {
 
 template <class T>
 Array<T> select(const Array<T>& mask, const Array<T>& x, double value) {
-  const Array<T> keep = add(mask, zeros<T>(x.shape));  // broadcast
-  Array<T> out = x;
+  const Array<T> nothing = zeros<T>(broadcast_shape(mask.shape, x.shape));
+  const Array<T> keep = add(mask, nothing);
+  Array<T> out = add(x, nothing);
   // A choice, not a product: what the mask drops may be NaN.
   for (std::size_t i = 0; i < out.data.size(); ++i)
     if (keep.data[i] == 0) out.data[i] = static_cast<T>(value);

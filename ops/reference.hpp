@@ -87,7 +87,7 @@ template <class T>
 Array<T> mask(const std::vector<std::int64_t>& shape, const Position& expression, const Array<T>* tensor);
 template <class T>
 Array<T> mask_to_bias(const Array<T>& mask);
-/// x where the mask (broadcast) keeps, `value` elsewhere.
+/// x where the mask keeps, `value` elsewhere; both broadcast.
 template <class T>
 Array<T> select(const Array<T>& mask, const Array<T>& x, double value);
 

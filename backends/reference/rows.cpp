@@ -1,0 +1,125 @@
+#include <treadle/backends/reference/rows.hpp>
+
+#include <treadle/backends/dim_values.hpp>
+#include <treadle/backends/error.hpp>
+#include <treadle/backends/random_fill.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+namespace treadle::reference {
+namespace {
+
+std::string text_of(const TensorView& v) {
+  return shape_text(std::span<const std::int64_t>(v.shape.data(), static_cast<std::size_t>(v.rank)));
+}
+
+void check(const TensorView& q, const TensorView& k, const TensorView& v) {
+  for (const TensorView* t : {&q, &k, &v})
+    if (t->rank != 4 || t->dtype != DType::f32)
+      throw Error("attention takes f32 tensors [batch, heads, length, dim], not " + std::string(name(t->dtype)) + " " + text_of(*t));
+  const bool lengths = k.shape[0] == q.shape[0] && v.shape[0] == q.shape[0] && k.shape[1] == v.shape[1] && k.shape[2] == v.shape[2];
+  if (!lengths || k.shape[3] != q.shape[3] || k.shape[1] < 1 || q.shape[1] % k.shape[1] != 0)
+    throw Error("q " + text_of(q) + ", k " + text_of(k) + " and v " + text_of(v) +
+                " do not fit: q [B, H, N, D], k [B, Hkv, M, D], v [B, Hkv, M, Dv] with H a multiple of Hkv");
+}
+
+/// Keys (transposed: [D, M], so that the sum over D adds whole rows) and values ([M, Dv]) of one key head, in double.
+struct Head {
+  std::int64_t batch = -1, head = -1;
+  std::vector<double> keys, values;
+
+  void load(const TensorView& k, const TensorView& v, std::int64_t b, std::int64_t h) {
+    if (b == batch && h == head) return;
+    batch = b;
+    head = h;
+    const std::int64_t length = k.shape[2], dim = k.shape[3], value_dim = v.shape[3];
+    keys.resize(static_cast<std::size_t>(length * dim));
+    values.resize(static_cast<std::size_t>(length * value_dim));
+    const float* from_k = k.as<const float>() + b * k.strides[0] + h * k.strides[1];
+    const float* from_v = v.as<const float>() + b * v.strides[0] + h * v.strides[1];
+    for (std::int64_t j = 0; j < length; ++j) {
+      for (std::int64_t d = 0; d < dim; ++d)
+        keys[static_cast<std::size_t>(d * length + j)] = from_k[j * k.strides[2] + d * k.strides[3]];
+      for (std::int64_t d = 0; d < value_dim; ++d)
+        values[static_cast<std::size_t>(j * value_dim + d)] = from_v[j * v.strides[2] + d * v.strides[3]];
+    }
+  }
+};
+
+}  // namespace
+
+RowResults attention_rows(const TensorView& q, const TensorView& k, const TensorView& v, const Keep& keep, double scale,
+                          std::span<const Row> rows) {
+  check(q, k, v);
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const std::int64_t length = k.shape[2], dim = q.shape[3], value_dim = v.shape[3], group = q.shape[1] / k.shape[1];
+  RowResults result;
+  result.value_dim = value_dim;
+  result.out.assign(rows.size() * static_cast<std::size_t>(value_dim), 0.0);
+  result.lse.assign(rows.size(), -infinity);
+  result.entropy.assign(rows.size(), 0.0);
+
+  Head head;
+  std::vector<double> scores(static_cast<std::size_t>(length));
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const Row& row = rows[r];
+    if (row.batch < 0 || row.batch >= q.shape[0] || row.head < 0 || row.head >= q.shape[1] || row.query < 0 || row.query >= q.shape[2])
+      throw Error("row (" + std::to_string(row.batch) + ", " + std::to_string(row.head) + ", " + std::to_string(row.query) +
+                  ") is outside q " + text_of(q));
+    head.load(k, v, row.batch, row.head / group);
+    const float* query = q.as<const float>() + row.batch * q.strides[0] + row.head * q.strides[1] + row.query * q.strides[2];
+    std::fill(scores.begin(), scores.end(), 0.0);
+    for (std::int64_t d = 0; d < dim; ++d) {
+      const double x = scale * static_cast<double>(query[d * q.strides[3]]);
+      const double* keys = head.keys.data() + d * length;
+      for (std::int64_t j = 0; j < length; ++j) scores[static_cast<std::size_t>(j)] += x * keys[j];
+    }
+    double largest = -infinity;
+    for (std::int64_t j = 0; j < length; ++j) {
+      double& s = scores[static_cast<std::size_t>(j)];
+      if (keep && !keep(row.batch, row.head, row.query, j)) s = -infinity;
+      largest = std::max(largest, s);
+    }
+    double sum = 0, weighted = 0;  // Σ e, Σ e·(s − max)
+    double* out = result.out.data() + r * static_cast<std::size_t>(value_dim);
+    for (std::int64_t j = 0; j < length; ++j) {
+      const double s = scores[static_cast<std::size_t>(j)];
+      if (s == -infinity) continue;  // its value is never read: it may be NaN
+      const double e = std::exp(s - largest);
+      sum += e;
+      if (e > 0) weighted += e * (s - largest);
+      const double* value = head.values.data() + j * value_dim;
+      for (std::int64_t d = 0; d < value_dim; ++d) out[d] += e * value[d];
+    }
+    if (sum == 0) continue;
+    for (std::int64_t d = 0; d < value_dim; ++d) out[d] /= sum;
+    result.lse[r] = largest + std::log(sum);
+    // −Σ p ln p with p = e / sum and ln p = (s − max) − ln sum
+    result.entropy[r] = std::log(sum) - weighted / sum;
+  }
+  return result;
+}
+
+std::vector<Row> sample_rows(const TensorView& q, std::int64_t per_head, std::uint64_t seed) {
+  std::vector<Row> rows;
+  const std::int64_t length = q.shape[2];
+  std::uint64_t draw = 0;
+  for (std::int64_t b = 0; b < q.shape[0]; ++b) {
+    for (std::int64_t h = 0; h < q.shape[1]; ++h) {
+      // Selection sampling (Knuth, The Art of Computer Programming 2, algorithm S): in order, without repetition.
+      std::int64_t needed = std::min(per_head, length);
+      for (std::int64_t i = 0; i < length && needed > 0; ++i) {
+        const bool take = needed >= length - i || uniform(seed, draw++) * static_cast<double>(length - i) < static_cast<double>(needed);
+        if (!take) continue;
+        rows.push_back({b, h, i});
+        --needed;
+      }
+    }
+  }
+  return rows;
+}
+
+}  // namespace treadle::reference
