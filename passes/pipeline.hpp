@@ -1,0 +1,26 @@
+#pragma once
+// The pipeline: what happens to every model between its declaration and its execution.
+
+#include <treadle/passes/fuse_attention.hpp>
+#include <treadle/passes/fuse_epilogue.hpp>
+#include <treadle/passes/merge_common_subexpressions.hpp>
+#include <treadle/passes/merge_qkv.hpp>
+#include <treadle/passes/remove_dead_nodes.hpp>
+#include <treadle/passes/steps.hpp>
+
+namespace treadle {
+
+/// The optimised graph. `observer(report, before, after)` is called after each pass; a graph with an error stays as it is.
+template <class Observer = no_observer>
+constexpr Graph optimise(Graph g, Observer&& observer = {}) {
+  return Steps(std::move(g), observer)
+       | remove_dead_nodes             // first: later passes count readers, and dead ones would count
+       | merge_common_subexpressions   // masks and transposes written twice must be one before patterns are matched
+       | fuse_attention                // before anything changes the products that it looks for
+       | fuse_epilogue                 // before merging: a slice would stand between a projection and its activation
+       | merge_qkv                     // what is left without an epilogue
+       | merge_common_subexpressions   // slices, transposes and reshapes that the fusions made
+       | remove_dead_nodes;            // last: nothing unused reaches the memory plan
+}
+
+}  // namespace treadle
