@@ -7,33 +7,33 @@
 
 #include <treadle/graph/scalar/program.hpp>
 
-#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <type_traits>
 
 namespace treadle::scalar {
 
-/// Plain loops. `Tag` keeps the copies of differently compiled files apart.
+/// Plain loops. `Tag` keeps the copies of differently compiled files apart; builtins, because the functions of namespace std
+/// are inline and the linker would merge their copies.
 template <class Tag>
 struct PlainMath {
   static void exp(const float* x, float* out, int n) {
-    for (int i = 0; i < n; ++i) out[i] = std::exp(x[i]);
+    for (int i = 0; i < n; ++i) out[i] = __builtin_expf(x[i]);
   }
   static void log(const float* x, float* out, int n) {
-    for (int i = 0; i < n; ++i) out[i] = std::log(x[i]);
+    for (int i = 0; i < n; ++i) out[i] = __builtin_logf(x[i]);
   }
   static void tanh(const float* x, float* out, int n) {
-    for (int i = 0; i < n; ++i) out[i] = std::tanh(x[i]);
+    for (int i = 0; i < n; ++i) out[i] = __builtin_tanhf(x[i]);
   }
   static void sqrt(const float* x, float* out, int n) {
-    for (int i = 0; i < n; ++i) out[i] = std::sqrt(x[i]);
+    for (int i = 0; i < n; ++i) out[i] = __builtin_sqrtf(x[i]);
   }
   static void sigmoid(const float* x, float* out, int n) {
-    for (int i = 0; i < n; ++i) out[i] = 1.0f / (1.0f + std::exp(-x[i]));
+    for (int i = 0; i < n; ++i) out[i] = 1.0f / (1.0f + __builtin_expf(-x[i]));
   }
   static void fma(const float* x, const float* y, const float* z, float* out, int n) {
-    for (int i = 0; i < n; ++i) out[i] = std::fma(x[i], y[i], z[i]);
+    for (int i = 0; i < n; ++i) out[i] = __builtin_fmaf(x[i], y[i], z[i]);
   }
 };
 
@@ -311,8 +311,8 @@ class TileEngine {
     using T = float;
     switch (node(i).op) {
       case Op::neg: return map1<T, T>(i, c, lanes, rows, [](T a) { return -a; });
-      case Op::abs: return map1<T, T>(i, c, lanes, rows, [](T a) { return std::fabs(a); });
-      case Op::floor: return map1<T, T>(i, c, lanes, rows, [](T a) { return std::floor(a); });
+      case Op::abs: return map1<T, T>(i, c, lanes, rows, [](T a) { return __builtin_fabsf(a); });
+      case Op::floor: return map1<T, T>(i, c, lanes, rows, [](T a) { return __builtin_floorf(a); });
       case Op::add: return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return a + b; });
       case Op::sub: return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return a - b; });
       case Op::mul: return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return a * b; });

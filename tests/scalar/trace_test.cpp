@@ -93,14 +93,14 @@ BOOST_AUTO_TEST_SUITE(trace)
 BOOST_AUTO_TEST_CASE(text_reads_like_the_source) {
   BOOST_TEST(text(mask_of([](auto, auto, auto q, auto k) { return (k <= q) & (q - k <= 256); })) ==
              "(k <= q) & ((q - k) <= 256)");
-  BOOST_TEST(text(alibi) == "fma(-lookup(\"slopes\", h), abs(q - k), score)");
+  BOOST_TEST(text(alibi) == "fma(abs(q - k), -lookup(\"slopes\", h), score)");
   BOOST_TEST(text(causal.function) == "k <= (q + (k_len - q_len))");
   BOOST_TEST(text(documents("document", mask::Rows::per_batch).function) ==
              "lookup<i32>(\"document\", b, k) == lookup<i32>(\"document\", b, q + (k_len - q_len))");
   BOOST_TEST(text(feature_map([](auto x) { return where(x > 0, x + 1, exp(x)); })) == "where(0.0 < x, x + 1.0, exp(x))");
   BOOST_TEST(text(score_mod([](auto score, auto, auto, auto q, auto k) {
                return 30 * tanh(score / 30) + sum(q, [&](auto i) { return tanh(q[i] + k[i]); }) + iteration(q);
-             })) == "fma(tanh(score / 30.0), 30.0, sum(tanh(q[i] + k[i]))) + iteration");
+             })) == "iteration + fma(tanh(score / 30.0), 30.0, sum(tanh(q[i] + k[i])))");
 }
 
 BOOST_AUTO_TEST_CASE(mistakes_have_sentences) {
