@@ -2,13 +2,7 @@
 
 #include <treadle/graph/text.hpp>
 
-#if __has_include(<treadle/graph/scalar/parse.hpp>)
 #include <treadle/graph/scalar/parse.hpp>
-#else
-namespace treadle::scalar {
-static int parse(Pool&, std::string_view) { fail("no parser yet"); }
-}  // namespace treadle::scalar
-#endif
 #include <treadle/graph/tensor.hpp>
 
 #include <algorithm>
@@ -239,7 +233,7 @@ class Parser {
     expect(']', "after a list of integers");
     return values;
   }
-  Attribute attribute(std::int32_t region) {
+  Attribute attribute(op o, std::int32_t region) {
     const std::string_view w = word("the name of an attribute");
     std::optional<key> k;
     for (int i = 0; i < key_count; ++i)
@@ -267,7 +261,7 @@ class Parser {
     switch (kind_of(*k)) {
       case AttributeKind::number: return number(*k, number_literal());
       case AttributeKind::dim: return dim_attribute(*k, dim());
-      case AttributeKind::scalar: return scalar_attribute(*k, expression());
+      case AttributeKind::scalar: return scalar_attribute(*k, expression(o));
       default: break;
     }
     if (*k != key::function) return integer(*k, integer_literal("an integer"));
@@ -276,17 +270,18 @@ class Parser {
       if (activation_names[i] == f) return integer(*k, static_cast<std::int64_t>(i));
     fail("unknown activation '" + std::string(f) + "'", "one of those in graph/op.hpp");
   }
-  std::int32_t expression() {
+  std::int32_t expression(op o) {
     expect('`', "before an expression");
     const std::size_t end = text_.find('`', at_);
     if (end == std::string_view::npos) fail("an expression without an end", "'`'");
-    try {
-      const int root = scalar::parse(g_.scalars, text_.substr(at_, end - at_));
-      at_ = end + 1;
-      return root;
-    } catch (const std::exception& e) {
-      fail(e.what(), "a scalar expression such as `k <= q`");
+    const scalar::Parsed parsed =
+        scalar::parse(g_.scalars, text_.substr(at_, end - at_), o == op::mask ? scalar::Type::boolean : scalar::Type::number);
+    if (!parsed) {
+      at_ += parsed.error.position;
+      fail("an expression that cannot be read at " + next_word() + ": " + parsed.error.what, "an expression such as `k <= q`");
     }
+    at_ = end + 1;
+    return parsed.root;
   }
 
   std::map<std::int32_t, std::int64_t> times_;  ///< region → iterations
@@ -314,7 +309,7 @@ class Parser {
     }
     s.inputs = list();
     if (accept('{')) {
-      do s.attributes.push_back(attribute(region));
+      do s.attributes.push_back(attribute(s.op, region));
       while (accept(','));
       expect('}', "after the attributes");
     }

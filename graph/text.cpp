@@ -2,13 +2,7 @@
 
 #include <treadle/graph/text.hpp>
 
-#if __has_include(<treadle/graph/scalar/print.hpp>)
 #include <treadle/graph/scalar/print.hpp>
-#else
-namespace treadle::scalar {
-static std::string to_text(View, int root) { return std::to_string(root); }
-}  // namespace treadle::scalar
-#endif
 
 #include <algorithm>
 #include <charconv>
@@ -108,7 +102,7 @@ class Printer {
     if (a.kind == AttributeKind::number) return s + number_text(a.number);
     if (a.kind == AttributeKind::dim) return s + to_text(g_, static_cast<Dim>(a.integer));
     if (a.kind == AttributeKind::scalar)
-      return s + "`" + scalar::to_text(g_.scalars, static_cast<int>(a.integer)) + "`";
+      return s + "`" + scalar::print(g_.scalars, static_cast<int>(a.integer)) + "`";
     if (a.key == key::function && a.integer >= 0 && a.integer < static_cast<std::int64_t>(std::size(activation_names)))
       return s + std::string(name(static_cast<activation>(a.integer)));
     if (a.key == key::perm) {
