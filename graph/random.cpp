@@ -1,0 +1,444 @@
+#include <treadle/graph/random.hpp>
+
+#include <treadle/graph/mask/masks.hpp>
+
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace treadle {
+namespace {
+
+using Shape = std::vector<Dim>;
+
+class Generator {
+ public:
+  Generator(std::uint64_t seed, const RandomOptions& o) : random_(seed * 2 + 1), options_(o) {
+    g_.regions.push_back({});
+    batch_ = symbol("batch");
+    seq_ = symbol("seq");
+    memory_len_ = symbol("memory");
+    past_ = symbol("past");
+    levels_.push_back({});
+    tokens_ = source(op::input, "tokens", i32, {batch_, seq_});
+    x_ = source(op::input, "x", f32, {batch_, seq_, n(8)});
+    memory_ = source(op::input, "memory", f32, {batch_, memory_len_, n(8)});
+    lengths_ = source(op::input, "lengths", i32, {batch_});
+    if (o.states) source(op::input, "past_tokens", i32, {past_});
+    keep_ = source(op::input, "keep", boolean, {seq_, seq_});
+    bias_ = source(op::input, "bias", f32, {seq_, seq_});
+  }
+
+  Graph run() {
+    here().pool.push_back(x_);
+    here().pool.push_back(embedded());
+    for (int i = 0; i < options_.pieces; ++i) piece();
+    const int outputs = 1 + pick(3);
+    for (int i = 0; i < outputs; ++i) {
+      const Value v = i == 0 ? here().pool.back() : any();
+      node(op::output, {v}, {}, {shape(v)}, "y" + std::to_string(i));
+    }
+    for (std::size_t i = 0; i < sides_.size(); ++i)
+      if (chance(70)) node(op::output, {sides_[i]}, {}, {shape(sides_[i])}, "side" + std::to_string(i));
+    return std::move(g_);
+  }
+
+ private:
+  struct Capture {
+    Value outer, inner;
+  };
+  struct Level {
+    std::int32_t region = 0;
+    std::int32_t scope = -1;
+    std::int64_t carried = 0;
+    std::vector<Value> pool;  ///< f32 [batch, seq, width]
+    std::vector<Capture> captures, states;
+  };
+
+  Graph g_;
+  std::uint64_t random_;
+  RandomOptions options_;
+  std::vector<Level> levels_;
+  std::vector<Value> sides_;  ///< of repeats in the main region
+  Dim batch_, seq_, memory_len_, past_;
+  Value tokens_, x_, memory_, lengths_, keep_, bias_;
+  int names_ = 0;
+
+  // --- chance (splitmix64) ------------------------------------------------------------------------------------
+  std::uint64_t next() {
+    std::uint64_t z = (random_ += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+  }
+  int pick(int count) { return static_cast<int>(next() % static_cast<std::uint64_t>(count)); }
+  bool chance(int percent) { return pick(100) < percent; }
+
+  // --- nodes --------------------------------------------------------------------------------------------------
+  Level& here() { return levels_.back(); }
+  Dim n(std::int64_t value) { return g_.dims.number(value); }
+  Dim symbol(std::string_view name) { return g_.dims.symbol(g_.strings.intern(name)); }
+  Shape shape(Value v) const {
+    const auto s = g_.view().shape(v);
+    return {s.begin(), s.end()};
+  }
+  Value node(op o, std::vector<Value> inputs, std::vector<Attribute> attributes, std::vector<Shape> outputs,
+             const std::string& leaf = "", DType dtype = f32) {
+    NodeSpec s;
+    s.op = o;
+    s.region = here().region;
+    s.scope = o == op::output ? -1 : here().scope;
+    if (!leaf.empty()) s.leaf = g_.strings.intern(leaf);
+    for (Value& v : inputs) v = reach(v, levels_.size() - 1);
+    s.inputs = std::move(inputs);
+    s.attributes = std::move(attributes);
+    for (Shape& x : outputs) s.outputs.push_back({dtype, std::move(x)});
+    return {add_node(g_, s), 0};
+  }
+  Value source(op o, const std::string& leaf, DType dtype, const Shape& dims) { return node(o, {}, {}, {dims}, leaf, dtype); }
+  Value parameter(const Shape& dims, const char* kind = "weight") {
+    return source(op::parameter, "p" + std::to_string(names_++) + "." + kind, f32, dims);
+  }
+  /// Where the region at `level` sees an outer value: captured through every repeat in between.
+  Value reach(Value v, std::size_t level) {
+    if (g_.nodes[v.node].region == levels_[level].region) return v;
+    const Value outer = reach(v, level - 1);
+    for (const Capture& c : levels_[level].captures)
+      if (c.outer == outer) return c.inner;
+    const auto index = levels_[level].carried + static_cast<std::int64_t>(levels_[level].captures.size());
+    const Value inner = region_input(outer, levels_[level].region, index);
+    levels_[level].captures.push_back({outer, inner});
+    return inner;
+  }
+  Value region_input(Value outer, std::int32_t region, std::int64_t index, bool slice = false) {
+    NodeSpec s;
+    s.op = op::region_input;
+    s.region = region;
+    s.attributes = {integer(key::index, index)};
+    Shape dims = shape(outer);
+    if (slice) dims.erase(dims.begin());
+    s.outputs = {{g_.view().info(outer).dtype, dims}};
+    return {add_node(g_, s), 0};
+  }
+
+  Value any() { return here().pool[static_cast<std::size_t>(pick(static_cast<int>(here().pool.size())))]; }
+  /// A value of the pool with this shape, or an invalid one.
+  Value alike(Value v) {
+    std::vector<Value> fit;
+    for (Value w : here().pool)
+      if (shape(w) == shape(v)) fit.push_back(w);
+    return fit.empty() ? Value{} : fit[static_cast<std::size_t>(pick(static_cast<int>(fit.size())))];
+  }
+  std::int64_t width(Value v) { return *g_.dims.constant(shape(v).back()); }
+  std::int64_t random_width() { return 4 * (1 + pick(3)); }
+
+  Value unary(op o, Value x, std::vector<Attribute> attributes = {}) { return node(o, {x}, std::move(attributes), {shape(x)}); }
+  Value scaled(Value x, double factor) { return unary(op::scale, x, {number(key::factor, factor)}); }
+  Value activated(Value x) {
+    const activation safe[] = {activation::relu, activation::gelu, activation::gelu_tanh, activation::silu, activation::sigmoid,
+                               activation::tanh, activation::erf,  activation::elu_plus_one};
+    return unary(op::activation, x, {integer(key::function, static_cast<std::int64_t>(safe[pick(8)]))});
+  }
+  Value linear(Value x, std::int64_t out, bool bias) {
+    Shape dims = shape(x);
+    std::vector<Value> inputs{x, parameter({n(out), dims.back()})};
+    if (bias) inputs.push_back(parameter({n(out)}, "bias"));
+    dims.back() = n(out);
+    return node(op::linear, inputs,
+                {integer(key::has_bias, bias), integer(key::has_residual, 0), integer(key::function, 0)}, {dims});
+  }
+  Value norm(Value x) {
+    const bool layer = chance(50), weight = chance(80), bias = layer && weight;
+    std::vector<Value> inputs{x};
+    if (weight) inputs.push_back(parameter({shape(x).back()}));
+    if (bias) inputs.push_back(parameter({shape(x).back()}, "bias"));
+    return node(layer ? op::layer_norm : op::rms_norm, inputs,
+                {integer(key::has_weight, weight), integer(key::has_bias, bias), number(key::eps, 1e-5)}, {shape(x)});
+  }
+  Value sum(Value a, Value b) { return node(op::add, {a, b}, {}, {shape(a)}); }
+  Value transposed(Value x) {
+    Shape dims = shape(x);
+    std::swap(dims[dims.size() - 1], dims[dims.size() - 2]);
+    return node(op::transpose, {x}, {integer(key::perm, dims.size() == 4 ? 0 + 8 * 1 + 64 * 3 + 512 * 2 : 0 + 8 * 2 + 64 * 1)}, {dims});
+  }
+  Value matmul(Value a, Value b) {
+    Shape dims = shape(a);
+    dims.back() = shape(b).back();
+    return node(op::matmul, {a, b}, {}, {dims});
+  }
+  Value split(Value x, std::int64_t heads) {
+    const Shape s = shape(x);
+    return node(op::split_heads, {x}, {integer(key::heads, heads)}, {{s[0], n(heads), s[1], n(width(x) / heads)}});
+  }
+  Value merge(Value x) {
+    const Shape s = shape(x);
+    return node(op::merge_heads, {x}, {}, {{s[0], s[2], n(*g_.dims.constant(s[1]) * width(x))}});
+  }
+  Value embedded() {
+    const Value table = parameter({n(11), n(8)});
+    Value x = node(op::embedding, {table, tokens_}, {}, {{batch_, seq_, n(8)}});
+    if (chance(50)) {
+      const Value learned = parameter({n(16), n(8)});
+      x = sum(x, node(op::positions, {learned}, {dim_attribute(key::offset, n(0)), dim_attribute(key::length, seq_)}, {{seq_, n(8)}}));
+    }
+    if (chance(50))
+      x = sum(x, node(op::sinusoidal_positions, {},
+                      {dim_attribute(key::offset, n(0)), dim_attribute(key::length, seq_), number(key::base, 10000)}, {{seq_, n(8)}}));
+    return x;
+  }
+
+  // --- masks and attention ------------------------------------------------------------------------------------
+  Value mask(Dim k_len) {
+    scalar::Pool& pool = g_.scalars;
+    std::vector<Value> inputs;
+    const bool tensor = k_len == seq_ && chance(25);
+    if (tensor) inputs.push_back(keep_);
+    int root = chance(60) ? mask::build::causal(pool) : mask::build::window(pool, pick(3), chance(50) ? -1 : pick(3));
+    if (chance(25)) root = scalar::build::logic(pool, scalar::Op::logic_or, root, mask::build::prefix(pool, pick(3)));
+    if (chance(20)) root = scalar::build::logic(pool, scalar::Op::logic_and, root, mask::build::strided(pool, 2));
+    if (options_.masks_with_tables && chance(25)) {
+      root = scalar::build::logic(pool, scalar::Op::logic_and, root, mask::build::key_lengths(pool, "lengths"));
+      if (pool[root].uses & scalar::uses_table) inputs.push_back(lengths_);
+    }
+    std::vector<Attribute> attributes{integer(key::has_tensor, tensor), scalar_attribute(key::expression, root),
+                                      dim_attribute(key::q_len, seq_), dim_attribute(key::k_len, k_len)};
+    return node(op::mask, inputs, attributes, {{n(1), n(1), seq_, k_len}}, "", boolean);
+  }
+  Value attention(Value q, Value k, Value v, double scale) {
+    const bool has_mask = chance(60), has_bias = shape(k)[2] == seq_ && chance(25), has_sink = chance(15);
+    std::vector<Value> inputs{q, k, v};
+    if (has_mask) inputs.push_back(mask(shape(k)[2]));
+    if (has_bias) inputs.push_back(bias_);
+    if (has_sink) inputs.push_back(parameter({shape(q)[1]}, "sink"));
+    Shape out = shape(q);
+    out[3] = shape(v)[3];
+    return node(op::attention, inputs,
+                {number(key::scale, scale), integer(key::has_mask, has_mask), integer(key::has_bias, has_bias),
+                 integer(key::has_sink, has_sink)},
+                {out, {out[0], out[1], out[2]}});
+  }
+  Value linear_attention(Value q, Value k, Value v) {
+    Shape out = shape(q);
+    out[3] = shape(v)[3];
+    const bool causal = shape(k)[2] == seq_ && chance(50), lengths = chance(25);
+    std::vector<Value> inputs{q, k, v};
+    if (lengths) inputs.push_back(lengths_);
+    return node(op::linear_attention, inputs,
+                {integer(key::causal, causal), number(key::eps, 1e-3),
+                 integer(key::function, static_cast<std::int64_t>(activation::elu_plus_one)), integer(key::has_mask, lengths)},
+                {out});
+  }
+  /// softmax(scale(q kᵀ) + mask) v from primitive nodes, in one of the ways that people write it.
+  Value written_out(Value q, Value k, Value v, double factor) {
+    const int where = pick(5);  // the scale: on q, on k, on kᵀ, after, nowhere
+    if (where == 0) q = scaled(q, factor);
+    if (where == 1) k = scaled(k, factor);
+    k = transposed(k);
+    if (where == 2) k = scaled(k, factor);
+    Value s = matmul(q, k);
+    if (where == 3) s = scaled(s, factor);
+    const Dim k_len = shape(k).back();
+    const int layers = pick(3);
+    for (int i = 0; i < layers; ++i) {
+      const bool heads = shape(s).size() == 4;
+      if (heads && chance(45)) {
+        const Value bias = node(op::mask_to_bias, {mask(k_len)}, {}, {{n(1), n(1), seq_, k_len}});
+        s = node(op::add, chance(50) ? std::vector<Value>{s, bias} : std::vector<Value>{bias, s}, {}, {shape(s)});
+      } else if (heads && chance(60)) {
+        s = node(op::select, {mask(k_len), s}, {number(key::value, -std::numeric_limits<double>::infinity())}, {shape(s)});
+      } else if (k_len == seq_ && chance(60)) {
+        s = sum(s, bias_);
+      } else {
+        s = scaled(s, 0.75);
+      }
+    }
+    const Value weights = unary(op::softmax, s);
+    if (chance(10) && k_len == seq_) probe(s);  // a second reader: must not be fused away
+    return matmul(weights, v);
+  }
+  /// Makes something of the pool depend on a scores matrix.
+  void probe(Value scores) {
+    if (shape(scores).size() != 3) return;
+    const Value bounded = unary(op::softmax, scores);
+    here().pool.push_back(matmul(bounded, any()));
+  }
+  /// Appends to a state of its own, with one slice per iteration inside a repeat of the main region.
+  Value cached(Value x) {
+    if (!options_.states || levels_.size() > 2) return x;
+    Shape dims = shape(x);
+    const Dim rows = dims[2];
+    dims[2] = n(24);
+    Value state;
+    const std::string leaf = "state" + std::to_string(names_++);
+    if (levels_.size() == 1) {
+      state = source(op::state, leaf, f32, dims);
+    } else {
+      NodeSpec s;
+      s.op = op::state;
+      s.leaf = g_.strings.intern(leaf);
+      Shape stacked = dims;
+      stacked.insert(stacked.begin(), n(times_));
+      s.outputs = {{f32, stacked}};
+      const Value outer{add_node(g_, s), 0};
+      state = region_input(outer, here().region, 0, true);  // numbered when the repeat is closed
+      here().states.push_back({outer, state});
+    }
+    dims[2] = g_.dims.add(past_, rows);
+    return node(op::append, {state, x}, {integer(key::axis, 2), dim_attribute(key::offset, past_)}, {dims});
+  }
+  Value attention_layer(Value x) {
+    const std::int64_t heads = std::int64_t{1} << pick(3), dim = 2 * (1 + pick(2));
+    const bool cross = chance(25), bias = chance(50);
+    const Value other = cross ? memory_ : x;
+    if (options_.written_out && chance(15)) {  // no heads: rank 3
+      const Value q = linear(x, dim, bias), k = linear(other, dim, bias), v = linear(other, dim, bias);
+      return linear(written_out(q, k, v, 0.7), width(x), bias);
+    }
+    const bool named = !options_.written_out || chance(50);
+    const std::int64_t kv_heads = named && chance(30) ? 1 : heads;
+    const Value q = split(linear(x, heads * dim, bias), heads);
+    Value k = split(linear(other, kv_heads * dim, bias), kv_heads), v = split(linear(other, kv_heads * dim, bias), kv_heads);
+    if (!cross && chance(20)) {
+      k = cached(k);
+      v = cached(v);
+    }
+    Value y;
+    if (!named) {
+      y = written_out(q, k, v, 0.7);
+    } else if (kv_heads == heads && (shape(k)[2] == seq_ || shape(k)[2] == memory_len_) && chance(25)) {
+      y = linear_attention(q, k, v);
+    } else {
+      y = attention(q, k, v, 0.5);
+    }
+    return linear(merge(y), width(x), bias);
+  }
+
+  // --- pieces -------------------------------------------------------------------------------------------------
+  std::int64_t times_ = 1;  ///< of the repeat in the main region
+
+  void piece() {
+    const Value x = any();
+    Value y;
+    switch (pick(14)) {
+      case 0: y = linear(x, random_width(), chance(50)); break;
+      case 1: {
+        y = activated(linear(x, random_width(), chance(50)));
+        if (chance(50)) y = linear(y, random_width(), chance(50));
+        break;
+      }
+      case 2: y = sum(linear(x, width(x), false), parameter({shape(x).back()}, "bias")); break;
+      case 3: {
+        const Value f = linear(activated(linear(x, random_width(), true)), width(x), chance(50));
+        y = chance(50) ? sum(x, f) : sum(f, x);
+        break;
+      }
+      case 4:
+      case 5:
+      case 6: {
+        const Value a = attention_layer(chance(50) ? norm(x) : x);
+        y = chance(60) && shape(a) == shape(x) ? sum(x, a) : a;
+        break;
+      }
+      case 7: y = norm(x); break;
+      case 8: {
+        const Value other = alike(x);
+        y = chance(50) ? sum(x, other) : unary(op::activation, node(op::multiply, {x, other}, {}, {shape(x)}),
+                                               {integer(key::function, static_cast<std::int64_t>(activation::tanh))});
+        break;
+      }
+      case 9: y = chance(50) ? unary(op::softmax, x) : scaled(activated(x), 0.5); break;
+      case 10: {
+        const Value t = transposed(x);
+        y = chance(50) ? transposed(t) : unary(op::softmax, matmul(x, matmul(t, x)));
+        break;
+      }
+      case 11: {
+        Shape dims = shape(x);
+        const Value z = any();
+        dims.back() = n(width(x) + width(z));
+        const Value both = node(op::concatenate, {x, z}, {integer(key::axis, 2)}, {dims});
+        dims.back() = n(4);
+        y = node(op::slice, {both}, {integer(key::axis, 2), dim_attribute(key::begin, n(2)), dim_attribute(key::length, n(4))}, {dims});
+        break;
+      }
+      case 12: y = twice(x); break;
+      default: y = static_cast<int>(levels_.size()) <= options_.depth ? repeat() : norm(x); break;
+    }
+    here().pool.push_back(y);
+  }
+  /// The same computed two times.
+  Value twice(Value x) {
+    const int factor = 1 + pick(3);
+    const auto once = [&] { return unary(op::softmax, scaled(x, 0.25 * factor)); };
+    const Value a = once(), b = once();
+    return sum(a, b);
+  }
+  Value repeat() {
+    std::vector<Value> carried{any()};
+    if (chance(30)) carried.push_back(any());
+    const std::vector<Value> outer_pool = here().pool;
+    const std::int64_t times = 1 + pick(3);
+    if (levels_.size() == 1) times_ = times;
+
+    Level level;
+    level.region = static_cast<std::int32_t>(g_.regions.size());
+    level.scope = g_.strings.intern((here().scope < 0 ? "" : std::string(g_.strings[here().scope]) + ".") + "r" + std::to_string(names_++) + ".#");
+    level.carried = static_cast<std::int64_t>(carried.size());
+    g_.regions.push_back({here().region, -1, {}});
+    std::vector<Value> inner;
+    for (Value v : carried) inner.push_back(region_input(v, level.region, static_cast<std::int64_t>(inner.size())));
+    level.pool = inner;
+    levels_.push_back(level);
+    if (chance(50)) here().pool.push_back(reach(outer_pool[static_cast<std::size_t>(pick(static_cast<int>(outer_pool.size())))], levels_.size() - 1));
+    const int pieces = 1 + pick(4);
+    for (int i = 0; i < pieces; ++i) piece();
+
+    std::vector<Value> results;
+    for (Value v : inner) {
+      Value last = here().pool.back();
+      if (shape(last) != shape(v)) last = linear(last, width(v), true);
+      results.push_back(norm(chance(70) ? sum(v, last) : last));
+    }
+    std::vector<Value> sides;
+    while (chance(30)) sides.push_back(any());
+    return close(carried, results, sides, times);
+  }
+  Value close(const std::vector<Value>& carried, std::vector<Value> results, const std::vector<Value>& sides, std::int64_t times) {
+    const Level closed = here();
+    levels_.pop_back();
+    std::vector<Value> inputs = carried;
+    for (const Capture& c : closed.captures) inputs.push_back(c.outer);
+    for (const Capture& c : closed.states) {
+      g_.attributes[static_cast<std::size_t>(g_.nodes[c.inner.node].attributes.first)].integer = static_cast<std::int64_t>(inputs.size());
+      inputs.push_back(c.outer);
+    }
+    results.insert(results.end(), sides.begin(), sides.end());
+    for (const Capture& c : closed.states) results.push_back(c.inner);
+    g_.regions[closed.region].results = {static_cast<std::int32_t>(g_.edges.size()), static_cast<std::int32_t>(results.size())};
+    g_.edges.insert(g_.edges.end(), results.begin(), results.end());
+    std::vector<Shape> outputs;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      Shape s = shape(results[i]);
+      if (i >= carried.size()) s.insert(s.begin(), n(times));
+      outputs.push_back(s);
+    }
+    const auto size = [](const auto& v) { return static_cast<std::int64_t>(v.size()); };
+    const Value made = node(op::repeat, inputs,
+                            {integer(key::times, times), integer(key::carried, size(carried)), integer(key::captured, size(closed.captures)),
+                             integer(key::states, size(closed.states)), integer(key::sides, size(sides)), integer(key::region, closed.region)},
+                            outputs);
+    g_.regions[closed.region].repeat_node = made.node;
+    if (levels_.size() == 1)
+      for (std::size_t i = 0; i < sides.size(); ++i)
+        sides_.push_back({made.node, static_cast<std::int32_t>(carried.size() + i)});
+    for (std::size_t i = 1; i < carried.size(); ++i) here().pool.push_back({made.node, static_cast<std::int32_t>(i)});
+    return made;
+  }
+};
+
+}  // namespace
+
+Graph random_graph(std::uint64_t seed, const RandomOptions& options) { return Generator(seed, options).run(); }
+
+}  // namespace treadle
