@@ -82,7 +82,8 @@ class BoundModel {
     run(std::span(inputs.begin(), inputs.size()), std::span(outputs.begin(), outputs.size()));
   }
 
-  /// A state's storage, by full name ("h.attn.k"): read it, write it, keep it between runs. Zero after `bind_dims`.
+  /// A state's storage, by full name ("h.attn.k"): read it, write it, keep it between runs. Zero at first;
+  /// `bind_dims` keeps what it holds if its shape stays, so that a cache can grow step by step.
   TensorView state(std::string_view name);
   void reset_states();
 

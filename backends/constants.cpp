@@ -1,0 +1,105 @@
+// Parameters as buffers, what is made of them once, and packed weights.
+
+#include <treadle/backends/dim_values.hpp>
+#include <treadle/backends/error.hpp>
+#include <treadle/backends/planner.hpp>
+
+#include <cstring>
+
+namespace treadle::plan {
+namespace {
+
+/// Copies f32 elements of equal shapes, any strides.
+void copy_f32(const TensorView& from, const TensorView& to, int axis = 0, std::int64_t at_from = 0, std::int64_t at_to = 0) {
+  if (axis == from.rank) {
+    to.as<float>()[at_to] = from.as<const float>()[at_from];
+    return;
+  }
+  const auto a = static_cast<std::size_t>(axis);
+  if (axis + 1 == from.rank && from.strides[a] == 1 && to.strides[a] == 1) {
+    if (from.shape[a] > 0)
+      std::memcpy(to.as<float>() + at_to, from.as<const float>() + at_from, static_cast<std::size_t>(from.shape[a]) * sizeof(float));
+    return;
+  }
+  for (std::int64_t i = 0; i < from.shape[a]; ++i)
+    copy_f32(from, to, axis + 1, at_from + i * from.strides[a], at_to + i * to.strides[a]);
+}
+
+}  // namespace
+
+/// Names a constant view: its buffer's key and what is seen of it.
+std::string Planner::signature(const View& v) {
+  std::string s = buffer(v).key + "{";
+  for (const ViewDim& d : v.dims) s += std::to_string(d.size) + ":" + std::to_string(stride(buffer(v), d)) + ",";
+  for (const std::int64_t o : v.origin) s += std::to_string(o) + ";";
+  return s + "}";
+}
+
+View Planner::constant_buffer(const std::string& key, const Constants::Memory& memory) {
+  Buffer b;
+  b.place = Place::constant;
+  b.view = memory.view;
+  b.bytes = memory.bytes;
+  b.key = key;
+  plan_.buffers.push_back(std::move(b));
+  const int i = static_cast<int>(plan_.buffers.size()) - 1;
+  return whole(plan_.buffers[static_cast<std::size_t>(i)], i);
+}
+
+View Planner::parameter(std::int32_t n) {
+  const std::string name = full_name(g_, n, iterations_);
+  const TensorView found = constants_.parameters.find(name);
+  const std::vector<std::int64_t> shape = sizes_(g_.shape({n, 0}));
+  if (!found && dense_view(nullptr, f32, shape).size() != 0)
+    throw Error("parameter '" + name + "' is missing; the model wants f32 " + shape_text(shape));
+  const std::vector<std::int64_t> got(found.shape.begin(), found.shape.begin() + found.rank);
+  if (got != shape || found.dtype != f32)
+    throw Error("parameter '" + name + "' is " + std::string(treadle::name(found.dtype)) + " " + shape_text(got) + "; the model wants f32 " + shape_text(shape));
+  View v = constant_buffer(name, {nullptr, found, static_cast<std::size_t>(found.size()) * sizeof(float)});
+  // Kernels want rows without gaps; tables and vectors are used as they are.
+  View trial = v;
+  return require_unit(buffer(trial), trial) ? v : folded_concatenation(n, {v}, 0);
+}
+
+/// Parts joined once; one part alone becomes a dense copy. Later bindings find what the first one made.
+View Planner::folded_concatenation(std::int32_t, const std::vector<View>& parts, std::size_t axis) {
+  std::string key = "join" + std::to_string(axis) + "(";
+  for (const View& p : parts) key += signature(p) + " ";
+  key += ")";
+  if (const auto old = constants_.made.find(key); old != constants_.made.end()) return constant_buffer(key, old->second);
+  std::vector<std::int64_t> shape = parts[0].shape();
+  for (std::size_t i = 1; i < parts.size(); ++i) shape[axis] += parts[i].dims[axis].size;
+  Constants::Memory memory;
+  memory.view = dense_view(nullptr, f32, shape);
+  memory.bytes = static_cast<std::size_t>(memory.view.size()) * sizeof(float);
+  memory.data = plan::allocate(memory.bytes);
+  memory.view.data = memory.data.get();
+  const View all = constant_buffer(key, memory);
+  std::int64_t at = 0;
+  for (const View& p : parts) {
+    const std::int64_t length = p.dims.empty() ? 1 : p.dims[axis].size;
+    const View to = parts.size() == 1 ? all : sliced(all, axis, at, length);
+    copy_f32(resolve(buffer(p), p), resolve(buffer(to), to));
+    at += length;
+  }
+  constants_.made.emplace(key, std::move(memory));
+  return all;
+}
+
+/// [out, in] in the kernel's order; equal weights of several nodes are packed once.
+kernel::PackedWeights Planner::packed(const View& weight) {
+  const std::int64_t k = weight.dims[1].size, n = weight.dims[0].size;
+  const std::string key = signature(weight);
+  auto old = constants_.packed.find(key);
+  if (old == constants_.packed.end()) {
+    const View w = permuted(weight, std::vector<int>{1, 0});
+    Constants::Memory memory;
+    memory.bytes = kernels_.packed_bytes(k, n);
+    memory.data = plan::allocate(memory.bytes);
+    kernels_.pack(resolve(buffer(w), w), static_cast<float*>(memory.data.get()));
+    old = constants_.packed.emplace(key, std::move(memory)).first;
+  }
+  return {static_cast<const float*>(old->second.data.get()), k, n};
+}
+
+}  // namespace treadle::plan

@@ -1,0 +1,221 @@
+#include <treadle/backends/error.hpp>
+#include <treadle/backends/executor.hpp>
+#include <treadle/backends/memory_plan.hpp>
+#include <treadle/backends/names.hpp>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace treadle::plan {
+namespace {
+
+/// Steps that cost less than this (flops + bytes) run on the calling thread: waking others takes longer.
+constexpr double worth_threads = 60'000;
+
+/// Stands in for a table that only a run will give: every element reads 0.
+alignas(64) std::int64_t zero_element = 0;
+
+TensorView zeros_like(const Buffer& b, const View& v) {
+  TensorView t = resolve(b, v);
+  t.data = &zero_element;
+  t.strides.fill(0);
+  return t;
+}
+
+struct Extent {
+  const std::byte *first = nullptr, *last = nullptr;
+};
+Extent extent(const TensorView& t) {
+  std::int64_t low = 0, high = 0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(t.rank); ++i) {
+    if (t.shape[i] == 0) return {};
+    const std::int64_t reach = (t.shape[i] - 1) * t.strides[i];
+    (reach < 0 ? low : high) += reach;
+  }
+  const auto size = static_cast<std::int64_t>(size_of(t.dtype));
+  return {t.as<const std::byte>() + low * size, t.as<const std::byte>() + (high + 1) * size};
+}
+bool overlaps(const TensorView& a, const TensorView& b) {
+  const Extent x = extent(a), y = extent(b);
+  return x.first < y.last && y.first < x.last;
+}
+
+kernel::Work plan_work(const AnyCall& call) {
+  return std::visit([](const auto& c) { return c.kernel->plan(c.arguments); }, call);
+}
+
+}  // namespace
+
+Executor::Executor(Plan plan, GraphView graph, const kernel::Table& kernels, Threads& threads)
+    : plan_(std::move(plan)), graph_(graph), kernels_(kernels), threads_(threads) {
+  arena_ = allocate(plan_.arena_bytes);
+  for (Buffer& b : plan_.buffers)
+    if (b.place == Place::arena) b.view.data = static_cast<std::byte*>(arena_.get()) + b.offset;
+  for (std::size_t i = 0; i < plan_.inputs.size() + plan_.outputs.size(); ++i) {
+    Buffer& b = port(i);
+    staging_.push_back(allocate(b.bytes));
+    staging_bytes_ += align_up(b.bytes);
+    b.view.data = staging_.back().get();
+  }
+  staged_.assign(staging_.size(), 0);
+  copies_.assign(staging_.size(), Call<kernel::Copy>{&kernels_.copy, {}});
+
+  make_masks();
+  workspace_stride_ = 0;
+  patch(true);
+  std::size_t most = 0;
+  for (const Step& s : plan_.steps) most = std::max(most, s.work.workspace_bytes);
+  // A staged copy is dense and small in workspace, but ask.
+  for (std::size_t i = 0; i < copies_.size(); ++i) {
+    copies_[i].arguments = {port(i).view, port(i).view};
+    most = std::max(most, copies_[i].kernel->plan(copies_[i].arguments).workspace_bytes);
+  }
+  workspace_stride_ = align_up(most);
+  if (workspace_bytes() > available_memory())
+    throw Error("the kernels need " + std::to_string(workspace_bytes() >> 20) + " MiB of workspace, more than is available; use shorter lengths");
+  workspace_ = allocate(workspace_bytes());
+}
+
+template <class Use>
+bool Executor::bind_tables(const Use& use, std::vector<scalar::Table>& tables, bool dummy) {
+  bool callers = false;
+  tables.resize(use.tables.size());
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    const View& v = use.tables[i].view;
+    const Buffer& b = buffer(v.buffer);
+    callers = callers || b.callers();
+    tables[i] = {use.tables[i].name, dummy && b.callers() ? zeros_like(b, v) : resolve(b, v)};
+  }
+  return callers;
+}
+
+void Executor::make_masks() {
+  for (const MaskUse& use : plan_.masks) {
+    BoundMask& m = masks_.emplace_back();
+    m.callers = bind_tables(use, m.tables, true);
+    TensorView dense;
+    if (use.dense.buffer >= 0) {
+      const Buffer& b = buffer(use.dense.buffer);
+      m.callers = m.callers || b.callers();
+      dense = resolve(b, use.dense);
+    }
+    try {
+      m.tiles = std::make_unique<mask::Tiles>(graph_.scalars, use.root, use.extents, m.tables, dense);
+    } catch (const std::invalid_argument& e) {
+      throw Error(describe(graph_, use.node) + ": " + e.what());
+    }
+  }
+  for (const ScoreUse& use : plan_.scores) {
+    BoundScore& s = scores_.emplace_back();
+    s.callers = bind_tables(use, s.tables, true);
+    try {
+      s.program = std::make_unique<scalar::TileProgram>(scalar::compile(graph_.scalars, use.root, use.extents, s.tables));
+    } catch (const std::invalid_argument& e) {
+      throw Error(describe(graph_, use.node) + ": " + e.what());
+    }
+  }
+  for (Step& s : plan_.steps) {
+    if (auto* a = std::get_if<Call<kernel::Attention>>(&s.call)) {
+      if (s.mask >= 0) a->arguments.mask = masks_[static_cast<std::size_t>(s.mask)].tiles.get();
+      if (s.score >= 0) a->arguments.score = scores_[static_cast<std::size_t>(s.score)].program.get();
+    }
+    if (auto* m = std::get_if<Call<kernel::MaskValues>>(&s.call)) m->arguments.mask = masks_[static_cast<std::size_t>(s.mask)].tiles.get();
+  }
+}
+
+void Executor::rebind_masks() {
+  for (std::size_t i = 0; i < masks_.size(); ++i) {
+    const MaskUse& use = plan_.masks[i];
+    if (!masks_[i].callers) continue;
+    bind_tables(use, masks_[i].tables, false);
+    const TensorView dense = use.dense.buffer >= 0 ? resolve(buffer(use.dense.buffer), use.dense) : TensorView{};
+    masks_[i].tiles->rebind(use.extents, masks_[i].tables, dense);
+  }
+  for (std::size_t i = 0; i < scores_.size(); ++i) {
+    if (!scores_[i].callers) continue;
+    bind_tables(plan_.scores[i], scores_[i].tables, false);
+    scalar::rebind(*scores_[i].program, plan_.scores[i].extents, scores_[i].tables);
+  }
+}
+
+bool Executor::patch(bool all) {
+  bool fits = true;
+  for (Step& s : plan_.steps) {
+    if (!all && !s.patched) continue;
+    for (Operand& o : s.operands)
+      if (all || buffer(o.view.buffer).callers()) *o.tensor = resolve(buffer(o.view.buffer), o.view);
+    s.work = plan_work(s.call);
+    fits = fits && s.work.workspace_bytes <= workspace_stride_;
+  }
+  return fits;
+}
+
+void Executor::choose_places(std::span<const TensorView> inputs, std::span<const TensorView> outputs, bool stage_all) {
+  for (std::size_t i = 0; i < staging_.size(); ++i) {
+    const bool is_input = i < inputs.size();
+    const TensorView& given = is_input ? inputs[i] : outputs[i - inputs.size()];
+    Buffer& b = port(i);
+    bool stage = stage_all || given.data == nullptr || !b.fulfils(given);
+    if (!is_input && !stage) {
+      // An output is written while inputs are still read, so it may not lie in one.
+      for (const TensorView& x : inputs) stage = stage || overlaps(given, x);
+      for (std::size_t o = 0; o < outputs.size(); ++o) stage = stage || (o != i - inputs.size() && outputs[o].data != nullptr && overlaps(given, outputs[o]));
+    }
+    TensorView dense = dense_view(staging_[i].get(), b.view.dtype, std::span(b.view.shape.data(), static_cast<std::size_t>(b.view.rank)));
+    staged_[i] = stage && given.data != nullptr ? 1 : 0;
+    if (staged_[i] != 0) {
+      copies_[i].arguments.from = is_input ? given : dense;
+      copies_[i].arguments.to = is_input ? dense : given;
+    }
+    b.view = stage ? dense : given;
+  }
+}
+
+template <class Arguments>
+void Executor::execute(const Call<Arguments>& call, const kernel::Work& work, double cost) {
+  if (work.items == 0) return;
+  Task task;
+  task.items = work.items;
+  task.call = [](const void* context, std::size_t first, std::size_t last, void* workspace) {
+    const auto& c = *static_cast<const Call<Arguments>*>(context);
+    c.kernel->run(c.arguments, first, last, workspace);
+  };
+  task.context = &call;
+  task.workspace = static_cast<std::byte*>(workspace_.get());
+  task.stride = workspace_stride_;
+  if (work.items == 1 || cost < worth_threads) return task.call(task.context, 0, task.items, task.workspace);
+  threads_.run(task);
+}
+
+void Executor::run(std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
+  choose_places(inputs, outputs, false);
+  if (!patch(false)) {
+    // Strides that a kernel would need more workspace for than was planned: dense copies are what was planned for.
+    choose_places(inputs, outputs, true);
+    patch(false);
+  }
+  const auto copy = [&](std::size_t i) {
+    const Call<kernel::Copy>& c = copies_[i];
+    execute(c, c.kernel->plan(c.arguments), static_cast<double>(port(i).bytes));
+  };
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (staged_[i] != 0) copy(i);
+  try {
+    rebind_masks();
+  } catch (const std::invalid_argument& e) {
+    throw Error(e.what());
+  }
+  for (std::int32_t& bad : plan_.bad) bad = 0;
+  for (const Step& s : plan_.steps)
+    std::visit([&](const auto& c) { execute(c, s.work, s.flops + s.bytes); }, s.call);
+  for (std::size_t i = inputs.size(); i < staging_.size(); ++i)
+    if (staged_[i] != 0) copy(i);
+  for (std::size_t i = 0; i < plan_.bad.size(); ++i)
+    if (plan_.bad[i] != 0) throw Error(describe(graph_, plan_.bad_nodes[i]) + ": an id lies outside the table; the results are not valid");
+}
+
+mask::Counts Executor::count(const Step& step, std::int64_t strip, std::int64_t block) const {
+  return masks_[static_cast<std::size_t>(step.mask)].tiles->count_all(strip, block);
+}
+
+}  // namespace treadle::plan

@@ -1,0 +1,66 @@
+#pragma once
+// Runs a plan: fills in the caller's addresses, binds masks to this run's tables, calls the kernels in order.
+
+#include <treadle/backends/plan.hpp>
+#include <treadle/backends/threads.hpp>
+#include <treadle/graph/mask/tiles.hpp>
+
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace treadle::plan {
+
+/// A plan with memory. After the constructor nothing is allocated any more.
+class Executor {
+ public:
+  /// Throws Error if tables or workspaces do not fit.
+  Executor(Plan plan, GraphView graph, const kernel::Table& kernels, Threads& threads);
+
+  /// `inputs` and `outputs` in the order of the plan; an output without data is not handed out. Shapes are checked already.
+  void run(std::span<const TensorView> inputs, std::span<const TensorView> outputs);
+
+  const Plan& plan() const { return plan_; }
+  std::size_t workspace_bytes() const { return workspace_stride_ * static_cast<std::size_t>(threads_.slots()); }
+  std::size_t staging_bytes() const { return staging_bytes_; }
+  /// Pairs that a step's mask keeps and that its tiles cover, over all heads, with the tables bound last. Allocates.
+  mask::Counts count(const Step& step, std::int64_t strip, std::int64_t block) const;
+
+ private:
+  struct BoundMask {
+    std::unique_ptr<mask::Tiles> tiles;
+    std::vector<scalar::Table> tables;
+    bool callers = false;  ///< reads the caller's memory: bound again in every run
+  };
+  struct BoundScore {
+    std::unique_ptr<scalar::TileProgram> program;
+    std::vector<scalar::Table> tables;
+    bool callers = false;
+  };
+
+  Plan plan_;
+  GraphView graph_;
+  const kernel::Table& kernels_;
+  Threads& threads_;
+  std::shared_ptr<void> arena_, workspace_;
+  std::size_t workspace_stride_ = 0, staging_bytes_ = 0;
+  std::vector<std::shared_ptr<void>> staging_;  ///< inputs, then outputs
+  std::vector<char> staged_;
+  std::vector<BoundMask> masks_;
+  std::vector<BoundScore> scores_;
+  std::vector<Call<kernel::Copy>> copies_;  ///< of staged inputs and outputs
+
+  Buffer& buffer(int i) { return plan_.buffers[static_cast<std::size_t>(i)]; }
+  Buffer& port(std::size_t i) { return buffer(i < plan_.inputs.size() ? plan_.inputs[i] : plan_.outputs[i - plan_.inputs.size()]); }
+  template <class Use>
+  bool bind_tables(const Use& use, std::vector<scalar::Table>& tables, bool dummy);
+  void make_masks();
+  void rebind_masks();
+  /// Addresses of operands; says whether every step's workspace is still large enough.
+  bool patch(bool all);
+  void choose_places(std::span<const TensorView> inputs, std::span<const TensorView> outputs, bool stage_all);
+  template <class Arguments>
+  void execute(const Call<Arguments>& call, const kernel::Work& work, double cost);
+};
+
+}  // namespace treadle::plan

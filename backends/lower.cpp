@@ -1,0 +1,431 @@
+// One node to views and steps.
+
+#include <treadle/backends/dim_values.hpp>
+#include <treadle/backends/error.hpp>
+#include <treadle/backends/planner.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace treadle::plan {
+
+void Planner::lower(std::int32_t n) {
+  switch (g_.nodes[n].op) {
+    case op::input: {
+      const int b = add_buffer(Place::input, g_.info({n, 0}).dtype, sizes_(g_.shape({n, 0})));
+      plan_.buffers[static_cast<std::size_t>(b)].slot = static_cast<int>(plan_.inputs.size());
+      plan_.inputs.push_back(b);
+      plan_.input_names.emplace_back(g_.leaf(n));
+      slot({n, 0}) = {whole(plan_.buffers[static_cast<std::size_t>(b)], b), -1};
+      return;
+    }
+    case op::parameter: slot({n, 0}) = {parameter(n), -1}; return;
+    case op::state: {
+      const int b = add_buffer(Place::state, g_.info({n, 0}).dtype, sizes_(g_.shape({n, 0})));
+      Buffer& to = plan_.buffers[static_cast<std::size_t>(b)];
+      to.slot = static_cast<int>(wanted_states_.size());
+      wanted_states_.push_back({full_name(g_, n), to.view, nullptr, to.bytes});
+      slot({n, 0}) = {whole(to, b), -1};
+      return;
+    }
+    case op::region_input: return;  // set by repeat()
+    case op::repeat: return repeat(n);
+    case op::output: {
+      const View from = in(n, 0);
+      int which = 0;
+      while (plan_.output_nodes[static_cast<std::size_t>(which)] != n) ++which;
+      const int b = plan_.outputs[static_cast<std::size_t>(which)];
+      const View to = whole(plan_.buffers[static_cast<std::size_t>(b)], b);
+      if (!same_place(from, to)) copy(n, from, to);
+      return;
+    }
+    case op::append: return append(n);
+    case op::embedding: return embedding(n);
+    case op::positions:
+    case op::sinusoidal_positions: return positions(n);
+    case op::concatenate: return concatenate(n);
+    case op::slice:
+    case op::transpose:
+    case op::split_heads:
+    case op::merge_heads: return view_op(n);
+    case op::add: return combine(n, kernel::Binary::add);
+    case op::multiply: return combine(n, kernel::Binary::multiply);
+    case op::scale:
+    case op::activation: return elementwise(n);
+    case op::linear: return linear(n);
+    case op::matmul: return matmul(n);
+    case op::softmax: return softmax(n);
+    case op::mask: return mask(n);
+    case op::mask_to_bias:
+    case op::select: return select(n);
+    case op::attention: return attention(n);
+    case op::linear_attention: return linear_attention(n);
+    case op::layer_norm:
+    case op::rms_norm: return norm(n);
+  }
+  fail(n, "backend '" + std::string(backend_) + "' has no kernel for this op");
+}
+
+/// The view of input `i`; a mask that has no memory yet is written out.
+View Planner::in(std::int32_t n, int i) {
+  Slot& s = slot(g_.inputs(n)[static_cast<std::size_t>(i)]);
+  if (s.mask >= 0) return mask_values(n, s.mask, virtual_masks_[static_cast<std::size_t>(s.mask)].shape);
+  return s.view;
+}
+
+void Planner::require_f32(std::int32_t n, const View& v, const char* what) const {
+  if (v.dtype != f32) fail(n, std::string(what) + " is " + std::string(name(v.dtype)) + "; backend '" + std::string(backend_) + "' computes in f32");
+}
+
+void Planner::view_op(std::int32_t n) {
+  View v = in(n, 0);
+  View& out = slot({n, 0}).view;
+  slot({n, 0}).mask = -1;
+  switch (g_.nodes[n].op) {
+    case op::slice: {
+      const auto axis = static_cast<std::size_t>(g_.get_integer(n, key::axis));
+      const std::int64_t begin = sizes_.attribute(n, key::begin), length = sizes_.attribute(n, key::length), have = v.dims[axis].size;
+      if (begin < 0 || checked_add(begin, length) > have)
+        fail(n, "the slice [" + std::to_string(begin) + ", " + std::to_string(begin + length) + ") leaves axis " + std::to_string(axis) +
+                    ", which has " + std::to_string(have));
+      out = sliced(v, axis, begin, length);
+      return;
+    }
+    case op::transpose: {
+      std::int64_t code = g_.get_integer(n, key::perm);
+      std::vector<int> perm;
+      for (std::size_t i = 0; i < v.dims.size(); ++i, code /= 8) perm.push_back(static_cast<int>(code % 8));
+      out = permuted(v, perm);
+      return;
+    }
+    case op::split_heads: {
+      if (v.dims.size() + 1 > max_rank) fail(n, "the result would have rank " + std::to_string(v.dims.size() + 1));
+      v = divided(v, v.dims.size() - 1, g_.get_integer(n, key::heads));
+      std::swap(v.dims[v.dims.size() - 3], v.dims[v.dims.size() - 2]);
+      out = v;
+      return;
+    }
+    default: {  // merge_heads
+      std::swap(v.dims[v.dims.size() - 3], v.dims[v.dims.size() - 2]);
+      const std::size_t at = v.dims.size() - 2;
+      if (!can_merge(buffer(v), v, at)) {
+        if (constant(v)) {
+          v = dense(n, v);
+        } else {
+          // The copy may be written where the result is wanted.
+          const View to = allocate({n, 0}, Need::any);
+          View split = divided(to, to.dims.size() - 1, v.dims[at].size);
+          copy(n, v, split);
+          out = to;
+          return;
+        }
+      }
+      merge(buffer(v), v, at);
+      out = v;
+    }
+  }
+}
+
+void Planner::concatenate(std::int32_t n) {
+  const auto axis = static_cast<std::size_t>(g_.get_integer(n, key::axis));
+  std::vector<View> parts;
+  bool fold = true;
+  for (int i = 0; i < g_.nodes[n].inputs.count; ++i) {
+    parts.push_back(in(n, i));
+    fold = fold && constant(parts.back()) && parts.back().dtype == f32;
+  }
+  if (fold) {
+    slot({n, 0}) = {folded_concatenation(n, parts, axis), -1};
+    return;
+  }
+  const View out = allocate({n, 0}, Need::any);
+  std::int64_t at = 0;
+  for (const View& part : parts) {
+    copy(n, part, sliced(out, axis, at, part.dims[axis].size));
+    at += part.dims[axis].size;
+  }
+  slot({n, 0}) = {out, -1};
+}
+
+void Planner::append(std::int32_t n) {
+  const View state = in(n, 0), rows = in(n, 1);
+  const auto axis = static_cast<std::size_t>(g_.get_integer(n, key::axis));
+  const std::int64_t offset = sizes_.attribute(n, key::offset), count = rows.dims[axis].size, capacity = state.dims[axis].size;
+  if (buffer(state).place != Place::state) fail(n, "its first input is not a state; append writes in place");
+  if (state.dtype != rows.dtype) fail(n, "the rows are " + std::string(name(rows.dtype)) + "; the state is " + std::string(name(state.dtype)));
+  if (offset < 0 || checked_add(offset, count) > capacity)
+    fail(n, "rows [" + std::to_string(offset) + ", " + std::to_string(offset + count) + ") do not fit into a state of " +
+                std::to_string(capacity) + " rows");
+  copy(n, rows, sliced(state, axis, offset, count));
+  slot({n, 0}) = {sliced(state, axis, 0, offset + count), -1};
+}
+
+void Planner::positions(std::int32_t n) {
+  const std::int64_t offset = sizes_.attribute(n, key::offset), length = sizes_.attribute(n, key::length);
+  if (g_.nodes[n].op == op::positions) {
+    const View table = in(n, 0);
+    if (offset < 0 || checked_add(offset, length) > table.dims[0].size)
+      fail(n, "positions [" + std::to_string(offset) + ", " + std::to_string(offset + length) + ") leave the table, which has " +
+                  std::to_string(table.dims[0].size) + " rows");
+    slot({n, 0}) = {sliced(table, 0, offset, length), -1};
+    return;
+  }
+  // PE(p, 2i) = sin(p / base^(2i/width)), PE(p, 2i+1) = cos(…) (Vaswani et al. 2017, §3.5), made once per binding.
+  const std::vector<std::int64_t> shape = sizes_(g_.shape({n, 0}));
+  const double base = g_.get_number(n, key::base, 10000);
+  const int b = add_buffer(Place::constant, f32, shape);
+  const std::int64_t width = shape[1];
+  fills_.emplace_back(b, [=](float* to) {
+    for (std::int64_t p = 0; p < length; ++p) {
+      for (std::int64_t c = 0; c < width; ++c) {
+        const double angle = static_cast<double>(offset + p) / std::pow(base, static_cast<double>(c / 2 * 2) / static_cast<double>(width));
+        to[p * width + c] = static_cast<float>(c % 2 == 0 ? std::sin(angle) : std::cos(angle));
+      }
+    }
+  });
+  slot({n, 0}) = {whole(plan_.buffers[static_cast<std::size_t>(b)], b), -1};
+}
+
+void Planner::embedding(std::int32_t n) {
+  const View table = unit(n, in(n, 0));
+  const View ids = flat(n, in(n, 1));
+  require_f32(n, table, "the table");
+  if (ids.dtype != i32 && ids.dtype != i64) fail(n, "the ids are " + std::string(name(ids.dtype)) + "; i32 or i64 is right");
+  const View out = allocate({n, 0}, Need::rows);
+  auto& a = step(n, kernels_.embedding);
+  operand(a.ids, ids);
+  operand(a.table, table);
+  operand(a.out, collapsed(out), true);
+  plan_.steps.back().bytes -= static_cast<double>(table.size() - out.size()) * 4;
+  a.bad = &plan_.bad.emplace_back(0);
+  plan_.bad_nodes.push_back(n);
+  slot({n, 0}) = {out, -1};
+}
+
+View Planner::combine(std::int32_t n, const View& left, const View& right, kernel::Binary op, const View& out) {
+  const auto shape = out.shape();
+  View a = expanded(left, shape), b = expanded(right, shape), to = out;
+  to_rank_4(n, {&a, &b, &to}, 1);
+  require_unit(buffer(to), to);
+  auto& arguments = step(n, kernels_.combine, static_cast<double>(out.size()));
+  arguments.op = op;
+  operand(arguments.a, a);
+  operand(arguments.b, b);
+  operand(arguments.out, to, true);
+  return out;
+}
+
+void Planner::combine(std::int32_t n, kernel::Binary op) {
+  const View a = in(n, 0), b = in(n, 1);
+  require_f32(n, a, "its first input");
+  require_f32(n, b, "its second input");
+  const std::size_t rank = std::max(a.dims.size(), b.dims.size());
+  slot({n, 0}) = {combine(n, a, b, op, allocate({n, 0}, rank > 4 ? Need::rows : Need::unit)), -1};
+}
+
+void Planner::elementwise(std::int32_t n) {
+  const View given = in(n, 0);
+  require_f32(n, given, "its input");
+  const auto function = static_cast<activation>(g_.get_integer(n, key::function));
+  const bool scales = g_.nodes[n].op == op::scale;
+  if (!scales && function == activation::none) {
+    slot({n, 0}) = {given, -1};
+    return;
+  }
+  const View x = rows(n, given), out = allocate({n, 0}, Need::rows);
+  auto& a = step(n, kernels_.elementwise, static_cast<double>(out.size()));
+  a.op = scales ? kernel::Unary::scale : unary(function);
+  a.factor = static_cast<float>(g_.get_number(n, key::factor, 1));
+  operand(a.x, x);
+  operand(a.out, collapsed(out), true);
+  slot({n, 0}) = {out, -1};
+}
+
+void Planner::linear(std::int32_t n) {
+  const View given = in(n, 0), weight = in(n, 1);
+  int next = 2;
+  View bias, residual;
+  const bool has_bias = g_.get_integer(n, key::has_bias) != 0, has_residual = g_.get_integer(n, key::has_residual) != 0;
+  if (has_bias) bias = unit(n, in(n, next++));
+  if (has_residual) residual = in(n, next);
+  require_f32(n, given, "x");
+  require_f32(n, weight, "the weight");
+  const View x = rows(n, given);
+  if (!constant(weight)) return linear_by_matmul(n, x, weight, has_bias ? &bias : nullptr, has_residual ? &residual : nullptr);
+  const View from = has_residual ? rows(n, residual) : View{};
+  const View out = allocate({n, 0}, Need::rows);
+  const kernel::PackedWeights w = packed(weight);
+  auto& a = step(n, kernels_.linear, 2.0 * static_cast<double>(out.size()) * static_cast<double>(w.k));
+  a.w = w;
+  a.activation = unary(static_cast<activation>(g_.get_integer(n, key::function)));
+  operand(a.a, x);
+  if (has_bias) operand(a.bias, bias);
+  if (has_residual) operand(a.residual, from);
+  operand(a.out, collapsed(out), true);
+  plan_.steps.back().bytes += static_cast<double>(w.k * w.n) * 4;
+  slot({n, 0}) = {out, -1};
+}
+
+/// A weight that is computed in the run cannot be packed: product, bias, activation and residual as steps of their own.
+void Planner::linear_by_matmul(std::int32_t n, const View& x, const View& weight, const View* bias, const View* residual) {
+  const auto function = static_cast<activation>(g_.get_integer(n, key::function));
+  const View final_out = allocate({n, 0}, Need::rows);
+  const auto shape = final_out.shape();
+  int left = 1 + (bias != nullptr) + (function != activation::none) + (residual != nullptr);
+  const auto target = [&] { return --left == 0 ? final_out : fresh(f32, shape); };
+  View y = target();
+  {
+    View a = x, b = permuted(weight, std::vector<int>{1, 0}), to = collapsed(y);
+    to_rank_4(n, {&a}, 2);
+    to_rank_4(n, {&b}, 2);
+    to_rank_4(n, {&to}, 2);
+    auto& m = step(n, kernels_.matmul, 2.0 * static_cast<double>(y.size()) * static_cast<double>(weight.dims[1].size));
+    operand(m.a, a);
+    operand(m.b, b);
+    operand(m.out, to, true);
+  }
+  if (bias != nullptr) {
+    const View to = target();
+    y = combine(n, collapsed(y), *bias, kernel::Binary::add, collapsed(to));
+    y = to;
+  }
+  if (function != activation::none) {
+    const View to = target();
+    auto& a = step(n, kernels_.elementwise, static_cast<double>(to.size()));
+    a.op = unary(function);
+    operand(a.x, collapsed(y));
+    operand(a.out, collapsed(to), true);
+    y = to;
+  }
+  if (residual != nullptr) {
+    const View to = target();
+    combine(n, collapsed(y), rows(n, *residual), kernel::Binary::add, collapsed(to));
+  }
+  slot({n, 0}) = {final_out, -1};
+}
+
+void Planner::matmul(std::int32_t n) {
+  View a = in(n, 0), b = in(n, 1);
+  require_f32(n, a, "its first input");
+  require_f32(n, b, "its second input");
+  const std::size_t rank = std::max(a.dims.size(), b.dims.size());
+  const View out = allocate({n, 0}, rank > 4 ? Need::rows : Need::unit);
+  const auto shape = out.shape();
+  std::vector<std::int64_t> left(shape.begin(), shape.end() - 2), right = left;
+  left.push_back(a.dims[a.dims.size() - 2].size);
+  left.push_back(a.dims.back().size);
+  right.push_back(b.dims[b.dims.size() - 2].size);
+  right.push_back(b.dims.back().size);
+  a = expanded(a, left);
+  b = expanded(b, right);
+  View to = out;
+  to_rank_4(n, {&a, &b, &to}, 2);
+  require_unit(buffer(to), to);
+  auto& m = step(n, kernels_.matmul, 2.0 * static_cast<double>(out.size()) * static_cast<double>(left.back()));
+  operand(m.a, a);
+  operand(m.b, b);
+  operand(m.out, to, true);
+  slot({n, 0}) = {out, -1};
+}
+
+void Planner::softmax(std::int32_t n) {
+  const View given = in(n, 0);
+  require_f32(n, given, "its input");
+  const View x = rows(n, given), out = allocate({n, 0}, Need::rows);
+  auto& a = step(n, kernels_.softmax, 5.0 * static_cast<double>(out.size()));
+  operand(a.x, x);
+  operand(a.out, collapsed(out), true);
+  slot({n, 0}) = {out, -1};
+}
+
+void Planner::norm(std::int32_t n) {
+  const bool layer = g_.nodes[n].op == op::layer_norm;
+  const bool has_weight = g_.get_integer(n, key::has_weight) != 0, has_bias = layer && g_.get_integer(n, key::has_bias) != 0;
+  const View given = in(n, 0);
+  require_f32(n, given, "its input");
+  const View x = rows(n, given);
+  const View gamma = has_weight ? unit(n, in(n, 1)) : View{}, beta = has_bias ? unit(n, in(n, has_weight ? 2 : 1)) : View{};
+  const View out = allocate({n, 0}, Need::rows);
+  const auto fill = [&](auto& a) {
+    a.eps = static_cast<float>(g_.get_number(n, key::eps, 1e-5));
+    operand(a.x, x);
+    if (has_weight) operand(a.gamma, gamma);
+    operand(a.out, collapsed(out), true);
+  };
+  const double flops = 8.0 * static_cast<double>(out.size());
+  if (layer) {
+    auto& a = step(n, kernels_.layer_norm, flops);
+    fill(a);
+    if (has_bias) operand(a.beta, beta);
+  } else {
+    fill(step(n, kernels_.rms_norm, flops));
+  }
+  slot({n, 0}) = {out, -1};
+}
+
+void Planner::attention(std::int32_t n) {
+  const View q = unit(n, in(n, 0)), k = unit(n, in(n, 1)), v = unit(n, in(n, 2));
+  require_f32(n, q, "q");
+  require_f32(n, k, "k");
+  require_f32(n, v, "v");
+  const std::vector<std::int64_t> scores{q.dims[0].size, q.dims[1].size, q.dims[2].size, k.dims[2].size};
+  int next = 3, mask_index = -1;
+  if (g_.get_integer(n, key::has_mask) != 0) mask_index = use_mask(n, slot(g_.inputs(n)[static_cast<std::size_t>(next++)]), scores);
+  const bool has_bias = g_.get_integer(n, key::has_bias) != 0, has_sink = g_.get_integer(n, key::has_sink) != 0;
+  const View bias = has_bias ? expanded(in(n, next++), scores) : View{};
+  const View sink = has_sink ? unit(n, in(n, next++)) : View{};
+  int score = -1;
+  if (const Attribute* e = g_.find(n, key::expression)) {
+    score = static_cast<int>(plan_.scores.size());
+    const auto root = static_cast<int>(e->integer);
+    ScoreUse use{root, {scores[0], scores[1], scores[2], scores[3], iterations_.empty() ? 0 : iterations_.back()}, {}, n};
+    use.tables = tables(n, root, g_.inputs(n).subspan(static_cast<std::size_t>(next)));
+    plan_.scores.push_back(std::move(use));
+  }
+  const View out = allocate({n, 0}, Need::unit);
+  const bool wants_lse = g_.nodes[n].outputs.count > 1 && used_[index({n, 1})] != 0;
+  const View lse = wants_lse ? allocate({n, 1}, Need::unit) : View{};
+  const double pairs = static_cast<double>(scores[0] * scores[1]) * static_cast<double>(scores[2]) * static_cast<double>(scores[3]);
+  auto& a = step(n, kernels_.attention, 2.0 * pairs * static_cast<double>(q.dims[3].size + v.dims[3].size));
+  a.scale = static_cast<float>(g_.get_number(n, key::scale, 1));
+  operand(a.q, q);
+  operand(a.k, k);
+  operand(a.v, v);
+  if (has_bias) operand(a.bias, bias);
+  if (has_sink) operand(a.sink, sink);
+  operand(a.out, out, true);
+  if (wants_lse) operand(a.lse, lse, true);
+  plan_.steps.back().mask = mask_index;
+  plan_.steps.back().score = score;
+  if (mask_index >= 0 && plan_.masks[static_cast<std::size_t>(mask_index)].dense.buffer >= 0)
+    keep_alive(plan_.masks[static_cast<std::size_t>(mask_index)].dense);
+  slot({n, 0}) = {out, -1};
+  if (g_.nodes[n].outputs.count > 1) slot({n, 1}) = {wants_lse ? lse : View{}, -1};
+}
+
+void Planner::linear_attention(std::int32_t n) {
+  const View q = unit(n, in(n, 0)), k = unit(n, in(n, 1)), v = unit(n, in(n, 2));
+  require_f32(n, q, "q");
+  require_f32(n, k, "k");
+  require_f32(n, v, "v");
+  const bool has_lengths = g_.get_integer(n, key::has_mask) != 0;
+  const View lengths = has_lengths ? unit(n, in(n, 3)) : View{};
+  if (has_lengths && lengths.dtype != i32) fail(n, "key_lengths is " + std::string(name(lengths.dtype)) + "; i32 is right");
+  const auto feature = static_cast<activation>(g_.get_integer(n, key::function, static_cast<std::int64_t>(activation::elu_plus_one)));
+  if (feature != activation::elu_plus_one && feature != activation::relu)
+    fail(n, "backend '" + std::string(backend_) + "' has no feature map " + std::string(name(feature)) + "; elu_plus_one and relu exist");
+  const View out = allocate({n, 0}, Need::unit);
+  auto& a = step(n, kernels_.linear_attention, 4.0 * static_cast<double>(out.size()) * static_cast<double>(q.dims[3].size));
+  a.feature = feature == activation::relu ? kernel::Feature::relu : kernel::Feature::elu_plus_one;
+  a.causal = g_.get_integer(n, key::causal) != 0;
+  a.eps = static_cast<float>(g_.get_number(n, key::eps));
+  operand(a.q, q);
+  operand(a.k, k);
+  operand(a.v, v);
+  if (has_lengths) operand(a.key_lengths, lengths);
+  operand(a.out, out, true);
+  slot({n, 0}) = {out, -1};
+}
+
+}  // namespace treadle::plan

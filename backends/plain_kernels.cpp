@@ -1,0 +1,60 @@
+#include <treadle/backends/plain_kernels.hpp>
+#include <treadle/graph/mask/tiles.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+namespace treadle::kernel {
+namespace {
+
+constexpr std::int64_t strip = mask::Tiles::max_strip;
+
+std::int64_t strips(const MaskValues& a) { return (a.out.shape[2] + strip - 1) / strip; }
+
+Work plan_mask(const MaskValues& a) {
+  return {static_cast<std::size_t>(a.out.shape[0] * a.out.shape[1] * strips(a)), a.mask->workspace_bytes()};
+}
+
+void run_mask(const MaskValues& a, std::size_t first, std::size_t last, void* workspace) {
+  const std::int64_t per_head = strips(a);
+  for (std::size_t item = first; item < last; ++item) {
+    const auto n = static_cast<std::int64_t>(item);
+    const std::int64_t q0 = n % per_head * strip, h = n / per_head % a.out.shape[1], b = n / per_head / a.out.shape[1];
+    const std::int64_t q1 = std::min(q0 + strip, a.out.shape[2]);
+    std::uint8_t* rows = a.out.as<std::uint8_t>() + b * a.out.strides[0] + h * a.out.strides[1] + q0 * a.out.strides[2];
+    for (std::int64_t q = 0; q < q1 - q0; ++q)
+      std::memset(rows + q * a.out.strides[2], 0, static_cast<std::size_t>(a.out.shape[3]));
+    auto stream = a.mask->stream(b, h, q0, q1, mask::Tiles::max_block, workspace);
+    for (mask::Tile tile; stream.next(tile);) {
+      for (std::int64_t q = 0; q < q1 - q0; ++q) {
+        std::uint8_t* row = rows + q * a.out.strides[2];
+        for (std::int64_t k = tile.k0; k < tile.k1; ++k)
+          row[k] = tile.full ? 1 : static_cast<std::uint8_t>(tile.bits[k - tile.k0] >> q & 1u);
+      }
+    }
+  }
+}
+
+Work plan_select(const Select& a) { return {static_cast<std::size_t>(a.out.shape[0] * a.out.shape[1] * a.out.shape[2]), 0}; }
+
+void run_select(const Select& a, std::size_t first, std::size_t last, void*) {
+  for (std::size_t item = first; item < last; ++item) {
+    const auto n = static_cast<std::int64_t>(item);
+    const std::int64_t i[3] = {n / a.out.shape[2] / a.out.shape[1], n / a.out.shape[2] % a.out.shape[1], n % a.out.shape[2]};
+    const auto at = [&](const TensorView& t) { return i[0] * t.strides[0] + i[1] * t.strides[1] + i[2] * t.strides[2]; };
+    const std::uint8_t* keep = a.keep.as<const std::uint8_t>() + at(a.keep);
+    float* out = a.out.as<float>() + at(a.out);
+    const float* x = a.x ? a.x.as<const float>() + at(a.x) : nullptr;
+    for (std::int64_t k = 0; k < a.out.shape[3]; ++k) {
+      const float kept = x != nullptr ? x[k * a.x.strides[3]] : 0.0f;
+      out[k * a.out.strides[3]] = keep[k * a.keep.strides[3]] != 0 ? kept : a.value;
+    }
+  }
+}
+
+}  // namespace
+
+const Kernel<MaskValues> mask_values{"mask_values", plan_mask, run_mask};
+const Kernel<Select> select{"select", plan_select, run_select};
+
+}  // namespace treadle::kernel

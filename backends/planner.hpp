@@ -1,0 +1,151 @@
+#pragma once
+// The planner's working state. plan.cpp walks the graph; lower.cpp turns one node into views and steps.
+
+#include <treadle/backends/names.hpp>
+#include <treadle/backends/plan.hpp>
+#include <treadle/backends/sizes.hpp>
+
+#include <functional>
+#include <optional>
+
+namespace treadle::plan {
+
+class Planner {
+ public:
+  Planner(GraphView graph, const std::map<std::string, std::int64_t>& sizes, const kernel::Table& kernels,
+          std::string_view backend, Constants& constants, std::vector<StateStorage>& states);
+  Plan run();
+
+ private:
+  /// A mask that has no memory yet: fused attention reads its tiles.
+  struct VirtualMask {
+    std::int32_t node = -1;
+    int root = -1;
+    std::int64_t iteration = 0;
+    std::vector<Lookup> tables;
+    View dense;
+    std::vector<std::int64_t> shape;
+    View written;  ///< its values, once a step has written them
+  };
+  /// What a value is at this point of the walk. Bodies of repeats overwrite theirs in every iteration.
+  struct Slot {
+    View view;
+    int mask = -1;  ///< into virtual_masks_
+  };
+  /// What a kernel asks of its output.
+  enum class Need : std::uint8_t { any, unit, rows };
+
+  GraphView g_;
+  Sizes sizes_;
+  const kernel::Table& kernels_;
+  std::string_view backend_;
+  Constants& constants_;
+  std::vector<StateStorage>& states_;
+
+  Plan plan_;
+  std::vector<Slot> slots_;                       ///< per value of the graph
+  std::vector<std::optional<View>> redirects_;    ///< where a value's producer had better write
+  std::vector<char> used_, merged_;               ///< per value: has a consumer; has one that merges its heads
+  std::vector<std::vector<std::int32_t>> nodes_of_;  ///< per region
+  std::vector<VirtualMask> virtual_masks_;
+  std::vector<std::int64_t> iterations_;          ///< of the enclosing repeats, outermost first
+  std::vector<StateStorage> wanted_states_;
+  std::vector<std::pair<int, std::function<void(float*)>>> fills_;  ///< buffers to fill once they have memory
+
+  // --- plan.cpp
+  void walk(std::int32_t region);
+  void redirect_backwards(std::int32_t region);
+  void repeat(std::int32_t n);
+  void lay_out();
+  std::size_t index(Value v) const { return static_cast<std::size_t>(g_.nodes[v.node].outputs.first + v.output); }
+  Slot& slot(Value v) { return slots_[index(v)]; }
+  [[noreturn]] void fail(std::int32_t n, const std::string& text) const;
+
+  int add_buffer(Place place, DType dtype, const std::vector<std::int64_t>& shape);
+  View fresh(DType dtype, const std::vector<std::int64_t>& shape);
+  /// Where the value's producer writes. If the redirect cannot serve, a fresh buffer; the consumer then copies.
+  View allocate(Value v, Need need);
+  Buffer& buffer(const View& v) { return plan_.buffers[static_cast<std::size_t>(v.buffer)]; }
+
+  template <class Arguments>
+  Arguments& step(std::int32_t n, const kernel::Kernel<Arguments>& kernel, double flops = 0);
+  void operand(TensorView& tensor, const View& v, bool written = false);
+  void keep_alive(const View& v);
+
+  // --- views that kernels can take
+  View dense(std::int32_t n, const View& v);
+  View unit(std::int32_t n, View v);
+  bool collapses(View v);
+  View collapsed(View v);
+  View rows(std::int32_t n, const View& v);
+  View flat(std::int32_t n, const View& v);
+  void to_rank_4(std::int32_t n, std::vector<View*> views, std::size_t keep);
+  void copy(std::int32_t n, const View& from, const View& to);
+
+  // --- constants
+  bool constant(const View& v) { return buffer(v).place == Place::constant && buffer(v).view.data != nullptr; }
+  std::string signature(const View& v);
+  View constant_buffer(const std::string& key, const Constants::Memory& memory);
+  View parameter(std::int32_t n);
+  View folded_concatenation(std::int32_t n, const std::vector<View>& parts, std::size_t axis);
+  kernel::PackedWeights packed(const View& weight);
+
+  // --- lower.cpp: one function per op family
+  void lower(std::int32_t n);
+  View in(std::int32_t n, int i);
+  void view_op(std::int32_t n);
+  void concatenate(std::int32_t n);
+  void append(std::int32_t n);
+  void positions(std::int32_t n);
+  void embedding(std::int32_t n);
+  void combine(std::int32_t n, kernel::Binary op);
+  View combine(std::int32_t n, const View& a, const View& b, kernel::Binary op, const View& out);
+  void elementwise(std::int32_t n);
+  void linear(std::int32_t n);
+  void linear_by_matmul(std::int32_t n, const View& x, const View& weight, const View* bias, const View* residual);
+  void matmul(std::int32_t n);
+  void softmax(std::int32_t n);
+  void norm(std::int32_t n);
+  void attention(std::int32_t n);
+  void linear_attention(std::int32_t n);
+  void mask(std::int32_t n);
+  void select(std::int32_t n);
+
+  // --- masks and scores
+  std::vector<std::string> table_names(int root) const;
+  std::vector<Lookup> tables(std::int32_t n, int root, std::span<const Value> inputs);
+  bool depends_on_iteration(int root) const;
+  int use_mask(std::int32_t n, const Slot& s, const std::vector<std::int64_t>& shape);
+  View mask_values(std::int32_t n, int virtual_mask, std::vector<std::int64_t> shape);
+  void require_f32(std::int32_t n, const View& v, const char* what) const;
+};
+
+inline kernel::Unary unary(activation a) {
+  switch (a) {
+    case activation::none: return kernel::Unary::identity;
+    case activation::relu: return kernel::Unary::relu;
+    case activation::gelu: return kernel::Unary::gelu;
+    case activation::gelu_tanh: return kernel::Unary::gelu_tanh;
+    case activation::silu: return kernel::Unary::silu;
+    case activation::sigmoid: return kernel::Unary::sigmoid;
+    case activation::tanh: return kernel::Unary::tanh;
+    case activation::exp: return kernel::Unary::exp;
+    case activation::erf: return kernel::Unary::erf;
+    case activation::elu_plus_one: return kernel::Unary::elu_plus_one;
+  }
+  return kernel::Unary::identity;
+}
+
+template <class Arguments>
+Arguments& Planner::step(std::int32_t n, const kernel::Kernel<Arguments>& kernel, double flops) {
+  if (kernel.run == nullptr || kernel.plan == nullptr)
+    fail(n, "backend '" + std::string(backend_) + "' has no kernel for " + std::string(name(g_.nodes[n].op)) + " on ISA '" + kernels_.isa + "'");
+  Step& s = plan_.steps.emplace_back();
+  s.node = n;
+  s.name = full_name(g_, n, iterations_);
+  s.flops = flops;
+  s.call = Call<Arguments>{&kernel, {}};
+  return std::get<Call<Arguments>>(s.call).arguments;
+}
+
+}  // namespace treadle::plan
