@@ -107,7 +107,8 @@ struct Dims {
       for (const DimTerm& y : copy(b)) accumulate(t, product(x, y));
     return intern(t);
   }
-  constexpr Dim multiply(Dim a, std::int64_t n) { return multiply(a, number(n)); }
+  /// a · n. (A name of its own: an overload would take a literal for the index of a dim.)
+  constexpr Dim times(Dim a, std::int64_t n) { return multiply(a, number(n)); }
 
   constexpr Dim ceil_div(Dim a, Dim b) {
     const auto x = constant(a), y = constant(b);
@@ -269,6 +270,8 @@ class DimSpec {
     return r;
   }
 };
+
+constexpr DimSpec ceil_div(const DimSpec& a, const DimSpec& b);
 
 constexpr DimSpec dim(std::string_view name) { return DimSpec::symbol(name); }
 

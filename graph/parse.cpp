@@ -173,7 +173,7 @@ class Parser {
   Dim dim(int depth = 0) {
     const bool negative = accept('-');
     Dim d = product(depth);
-    if (negative) d = g_.dims.multiply(d, -1);
+    if (negative) d = g_.dims.times(d, -1);
     for (;;) {
       if (accept('+')) {
         d = g_.dims.add(d, product(depth));

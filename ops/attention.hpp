@@ -83,7 +83,7 @@ constexpr Dim flops_attention(Graph& g, const NodeSpec& s, const Inputs& in) {
   Dim pairs = g.dims.multiply(q[2], in[1].shape[2]);
   if (rule::get_integer(s, key::has_mask) != 0)
     pairs = g.dims.symbol(g.strings.intern(Text("nonzeros:").append(static_cast<std::int64_t>(s.inputs[3].node)).view()));
-  const Dim per_pair = g.dims.multiply(g.dims.add(q[3], v[3]), 2);
+  const Dim per_pair = g.dims.times(g.dims.add(q[3], v[3]), 2);
   return g.dims.multiply(g.dims.multiply(g.dims.multiply(q[0], q[1]), pairs), per_pair);
 }
 
@@ -135,7 +135,7 @@ constexpr Outputs infer_linear_attention(Graph& g, const NodeSpec&, const Inputs
 
 /// 4·D·Dv a token: φ(k)ᵀ v and φ(q) S.
 constexpr Dim flops_linear_attention(Graph& g, const NodeSpec& s, const Inputs& in) {
-  return g.dims.multiply(g.dims.multiply(rule::product(g, s.outputs[0].shape), in[0].shape[3]), 4);
+  return g.dims.times(g.dims.multiply(rule::product(g, s.outputs[0].shape), in[0].shape[3]), 4);
 }
 
 struct LinearAttentionOptions {

@@ -30,7 +30,7 @@ constexpr Outputs infer_linear(Graph& g, const NodeSpec& s, const Inputs& in, Fa
 }
 
 constexpr Dim flops_linear(Graph& g, const NodeSpec& s, const Inputs& in) {
-  return g.dims.multiply(g.dims.multiply(rule::product(g, s.outputs[0].shape), in[1].shape[1]), 2);
+  return g.dims.times(g.dims.multiply(rule::product(g, s.outputs[0].shape), in[1].shape[1]), 2);
 }
 
 /// y = x Wᵀ + b over the last dim. Parameters `leaf`.weight [out, in] and `leaf`.bias [out].
@@ -84,7 +84,7 @@ constexpr Outputs infer_matmul(Graph& g, const NodeSpec&, const Inputs& in, Fail
 }
 
 constexpr Dim flops_matmul(Graph& g, const NodeSpec& s, const Inputs& in) {
-  return g.dims.multiply(g.dims.multiply(rule::product(g, s.outputs[0].shape), in[0].shape.back()), 2);
+  return g.dims.times(g.dims.multiply(rule::product(g, s.outputs[0].shape), in[0].shape.back()), 2);
 }
 
 /// a [..., m, k] · b [..., k, n]; batch dims broadcast.

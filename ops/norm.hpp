@@ -20,7 +20,7 @@ constexpr Outputs infer_norm(Graph& g, const NodeSpec&, const Inputs& in, Failur
 }
 
 constexpr Dim flops_norm(Graph& g, const NodeSpec& s, const Inputs&) {
-  return g.dims.multiply(rule::product(g, s.outputs[0].shape), 8);
+  return g.dims.times(rule::product(g, s.outputs[0].shape), 8);
 }
 
 namespace rule {

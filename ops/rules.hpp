@@ -84,9 +84,9 @@ constexpr Cost cost_of(Graph& g, std::int32_t n) {
                      s.op != op::mask && s.op != op::repeat;
   if (!moves) return c;
   for (const OutputSpec& o : in)
-    c.bytes = g.dims.add(c.bytes, g.dims.multiply(rule::product(g, o.shape), static_cast<std::int64_t>(size_of(o.dtype))));
+    c.bytes = g.dims.add(c.bytes, g.dims.times(rule::product(g, o.shape), static_cast<std::int64_t>(size_of(o.dtype))));
   for (const OutputSpec& o : s.outputs)
-    c.bytes = g.dims.add(c.bytes, g.dims.multiply(rule::product(g, o.shape), static_cast<std::int64_t>(size_of(o.dtype))));
+    c.bytes = g.dims.add(c.bytes, g.dims.times(rule::product(g, o.shape), static_cast<std::int64_t>(size_of(o.dtype))));
   return c;
 }
 
@@ -97,8 +97,8 @@ constexpr Cost cost_of(Graph& g) {
     Cost c = cost_of(g, n);
     for (std::int32_t r = g.nodes[n].region; r > 0; r = g.regions[r].parent) {
       const std::int64_t times = g.view().get_integer(g.regions[r].repeat_node, key::times, 1);
-      c.flops = g.dims.multiply(c.flops, times);
-      c.bytes = g.dims.multiply(c.bytes, times);
+      c.flops = g.dims.times(c.flops, times);
+      c.bytes = g.dims.times(c.bytes, times);
     }
     total.flops = g.dims.add(total.flops, c.flops);
     total.bytes = g.dims.add(total.bytes, c.bytes);

@@ -6,7 +6,7 @@
 namespace treadle {
 
 constexpr Dim flops_softmax(Graph& g, const NodeSpec& s, const Inputs&) {
-  return g.dims.multiply(rule::product(g, s.outputs[0].shape), 5);
+  return g.dims.times(rule::product(g, s.outputs[0].shape), 5);
 }
 
 /// exp(x − max) / Σ exp(x − max) over the last dim. A row of −inf alone gives 0.
