@@ -35,9 +35,9 @@ struct Mask {
 /// f(b, h, q, k): may query q see key k?
 template <class F>
 constexpr Mask mask_mod(F&& f) {
-  scalar::Pool pool;
-  const int root = scalar::trace_mask(pool, f);
-  return {scalar::Function(pool, root)};
+  scalar::Tracing t;
+  const int root = t.condition(f(t.b, t.h, t.q, t.k));
+  return {scalar::Function(t.pool, root)};
 }
 
 namespace detail {

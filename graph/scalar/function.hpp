@@ -23,7 +23,6 @@ struct Function {
     const int last = import(pool, from, root);
     if (last + 1 > max_nodes || static_cast<int>(pool.names.size()) > max_chars)
       fail("a function in an attribute has at most 64 nodes and 128 characters of table names: use a lookup table");
-    // Simplification on import may leave nodes behind the root or before it; they cost space, not sense.
     node_count = last + 1;
     char_count = static_cast<std::int32_t>(pool.names.size());
     for (int i = 0; i < node_count; ++i) nodes[static_cast<std::size_t>(i)] = pool[i];
@@ -47,17 +46,17 @@ struct Function {
 /// f(score, b, h, q, k): the new score.
 template <class F>
 constexpr Function score_mod(F&& f) {
-  Pool pool;
-  const int root = trace_score(pool, f);
-  return {pool, root};
+  Tracing t;
+  const int root = t.number(f(t.score, t.b, t.h, t.q, t.k));
+  return {t.pool, root};
 }
 
 /// f(x): an elementwise function.
 template <class F>
 constexpr Function feature_map(F&& f) {
-  Pool pool;
-  const int root = trace_feature(pool, f);
-  return {pool, root};
+  Tracing t;
+  const int root = t.number(f(t.x));
+  return {t.pool, root};
 }
 
 }  // namespace treadle::scalar

@@ -20,8 +20,8 @@ struct TileProgram {
   static constexpr int max_rows = 8;    ///< keys whose `both` nodes are computed together
 
   struct Slot {
-    std::string_view name(const std::vector<char>& names) const {
-      return {names.data() + name_first, static_cast<std::size_t>(name_size)};
+    std::string_view name(const std::vector<char>& all) const {
+      return {all.data() + name_first, static_cast<std::size_t>(name_size)};
     }
     std::int32_t name_first = 0, name_size = 0;
     BoundTable table;

@@ -352,7 +352,8 @@ constexpr int import_node(Pool& pool, View from, int i, std::vector<int>& target
   if (n.b >= 0) n.b = import_node(pool, from, n.b, target);
   if (n.c >= 0) n.c = import_node(pool, from, n.c, target);
   if (n.op == Op::lookup) n.name_first = pool.intern_name(from.name(from[i]));
-  return target[static_cast<std::size_t>(i)] = pool.intern(n);
+  // Simplified where it comes from, by rules and an order that do not depend on the pool.
+  return target[static_cast<std::size_t>(i)] = pool.share(n);
 }
 
 }  // namespace detail

@@ -232,46 +232,54 @@ constexpr Symbol length(Symbol position) {
 /// The index of the enclosing repeat, 0 outside; any symbol will do as the argument.
 constexpr Symbol iteration(Symbol any) { return {any.pool, build::leaf(*any.pool, Op::iteration)}; }
 
-namespace detail {
-/// Traces in a pool of its own, so that what simplification drops never reaches the caller's pool.
-template <class F>
-constexpr int trace(Pool& pool, F&& f) {
-  Pool scratch;
-  const int root = f(scratch);
-  return import(pool, scratch, root);
-}
-}  // namespace detail
+/// A lambda is called with the symbols of a pool of its own, so that what simplification drops never reaches the caller's.
+/// Callers write `f(t.b, t.h, t.q, t.k)` themselves: the fewer frames, the shorter the error if f cannot be traced.
+struct Tracing {
+  Pool pool;
+  Symbol score, b, h, q, k, x;
+
+  constexpr Tracing()
+      : score(symbol(Op::score)), b(symbol(Op::b)), h(symbol(Op::h)), q(symbol(Op::q)), k(symbol(Op::k)), x(symbol(Op::x)) {}
+  Tracing(const Tracing&) = delete;
+  Tracing& operator=(const Tracing&) = delete;
+
+  template <class Result>
+  constexpr int condition(const Result& result) {
+    static_assert(logical<Result>, "a mask returns a condition, such as k <= q");
+    return detail::node_in(pool, result);
+  }
+  template <class Result>
+  constexpr int number(const Result& result) {
+    static_assert(numeric<Result>, "a score function or feature map returns a number: write where(condition, a, b)");
+    return build::to_number(pool, detail::node_in(pool, result));
+  }
+
+ private:
+  constexpr Symbol symbol(Op op) { return {&pool, build::leaf(pool, op)}; }
+};
 
 /// f(b, h, q, k): may query q see key k? A plain bool is accepted.
 template <class F>
 constexpr int trace_mask(Pool& pool, F&& f) {
-  return detail::trace(pool, [&](Pool& p) {
-    const auto symbol = [&](Op op) { return Symbol{&p, build::leaf(p, op)}; };
-    const auto result = f(symbol(Op::b), symbol(Op::h), symbol(Op::q), symbol(Op::k));
-    static_assert(logical<std::remove_cv_t<decltype(result)>>, "a mask returns a condition, such as k <= q");
-    return detail::node_in(p, result);
-  });
+  Tracing t;
+  const int root = t.condition(f(t.b, t.h, t.q, t.k));
+  return import(pool, t.pool, root);
 }
 
 /// f(score, b, h, q, k): the new score. A plain number is accepted.
 template <class F>
 constexpr int trace_score(Pool& pool, F&& f) {
-  return detail::trace(pool, [&](Pool& p) {
-    const auto symbol = [&](Op op) { return Symbol{&p, build::leaf(p, op)}; };
-    const auto result = f(symbol(Op::score), symbol(Op::b), symbol(Op::h), symbol(Op::q), symbol(Op::k));
-    static_assert(numeric<std::remove_cv_t<decltype(result)>>, "a score function returns a number: write where(condition, a, b)");
-    return build::to_number(p, detail::node_in(p, result));
-  });
+  Tracing t;
+  const int root = t.number(f(t.score, t.b, t.h, t.q, t.k));
+  return import(pool, t.pool, root);
 }
 
 /// f(x): an elementwise function.
 template <class F>
 constexpr int trace_feature(Pool& pool, F&& f) {
-  return detail::trace(pool, [&](Pool& p) {
-    const auto result = f(Symbol{&p, build::leaf(p, Op::x)});
-    static_assert(numeric<std::remove_cv_t<decltype(result)>>, "a feature map returns a number: write where(condition, a, b)");
-    return build::to_number(p, detail::node_in(p, result));
-  });
+  Tracing t;
+  const int root = t.number(f(t.x));
+  return import(pool, t.pool, root);
 }
 
 }  // namespace treadle::scalar
