@@ -189,7 +189,8 @@ class Generator {
   }
 
   // --- masks and attention ------------------------------------------------------------------------------------
-  Value mask(Dim k_len) {
+  /// `virtual_only`: read by attention alone, so that it may depend on the batch element.
+  Value mask(Dim k_len, bool virtual_only = false) {
     scalar::Pool& pool = g_.scalars;
     std::vector<Value> inputs;
     const bool tensor = k_len == seq_ && chance(25);
@@ -197,7 +198,7 @@ class Generator {
     int root = chance(60) ? mask::build::causal(pool) : mask::build::window(pool, pick(3), chance(50) ? -1 : pick(3));
     if (chance(25)) root = scalar::build::logic(pool, scalar::Op::logic_or, root, mask::build::prefix(pool, pick(3)));
     if (chance(20)) root = scalar::build::logic(pool, scalar::Op::logic_and, root, mask::build::strided(pool, 2));
-    if (options_.masks_with_tables && chance(25)) {
+    if (virtual_only && options_.masks_with_tables && chance(40)) {
       root = scalar::build::logic(pool, scalar::Op::logic_and, root, mask::build::key_lengths(pool, "lengths"));
       if (pool[root].uses & scalar::uses_table) inputs.push_back(lengths_);
     }
@@ -208,7 +209,7 @@ class Generator {
   Value attention(Value q, Value k, Value v, double scale) {
     const bool has_mask = chance(60), has_bias = shape(k)[2] == seq_ && chance(25), has_sink = chance(15);
     std::vector<Value> inputs{q, k, v};
-    if (has_mask) inputs.push_back(mask(shape(k)[2]));
+    if (has_mask) inputs.push_back(mask(shape(k)[2], true));
     if (has_bias) inputs.push_back(bias_);
     if (has_sink) inputs.push_back(parameter({shape(q)[1]}, "sink"));
     Shape out = shape(q);

@@ -221,6 +221,14 @@ constexpr bool state_flow(Context& c, std::int32_t n) {
   return true;
 }
 
+/// A mask node's shape has one batch element and head; only attention evaluates its expression for each of them.
+constexpr bool plain_masks(Context& c, std::int32_t n) {
+  if (c.g.nodes[n].op != op::mask_to_bias && c.g.nodes[n].op != op::select) return true;
+  const Value m = c.g.inputs(n)[0];
+  const Attribute* e = c.g.nodes[m.node].op == op::mask ? c.g.find(m.node, key::expression) : nullptr;
+  return e == nullptr || (c.g.scalars[static_cast<int>(e->integer)].uses & (scalar::uses_b | scalar::uses_h)) == 0;
+}
+
 constexpr bool dtypes(Context& c, std::int32_t n) {
   switch (c.g.nodes[n].op) {
     case op::positions: case op::add: case op::multiply: case op::scale: case op::linear: case op::matmul: case op::activation:
@@ -241,8 +249,11 @@ constexpr bool dtypes(Context& c, std::int32_t n) {
 }
 
 constexpr bool inferred(Context& c, std::int32_t n) {
+  switch (c.g.nodes[n].op) {  // (g++ cannot compare a function with nullptr in constant evaluation under -fsanitize=undefined)
+    case op::input: case op::parameter: case op::state: case op::region_input: case op::repeat: case op::sinusoidal_positions: return true;
+    default: break;
+  }
   const InferRule infer = rule_of(c.g.nodes[n].op).infer;
-  if (infer == nullptr) return true;
   Failure failure;
   const Outputs outputs = infer(c.scratch, spec_of(c.g, n), inputs_of(c.g, n), failure);
   if (failure || outputs.size() != static_cast<std::size_t>(c.g.nodes[n].outputs.count)) return false;
@@ -274,6 +285,7 @@ inline constexpr Rule rules[] = {
     {"a repeat's inputs, outputs and results match its counts and its body, in number and type", repeats},
     {"append writes to a state, and each state is appended to at most once", appends},
     {"a repeat's states are states, handed on in their own storage", state_flow},
+    {"mask_to_bias and select read masks that depend on the positions alone, not on the batch element or head", plain_masks},
     {"arithmetic is on f32; what is joined has one dtype", dtypes},
     {"outputs have the dtype and shape that the op's rule infers", inferred},
 };
