@@ -1,0 +1,117 @@
+#include "accuracy.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+
+namespace treadle::cli {
+
+namespace {
+constexpr std::int64_t all_rows_up_to = 2048, sampled_per_head = 64;
+
+/// Splits [0, n) among threads; `work(first, last)`.
+template <class Work>
+void in_parallel(std::size_t n, int threads, Work work) {
+  const auto count = std::min<std::size_t>(std::max(threads, 1), std::max<std::size_t>(n, 1));
+  std::vector<std::thread> others;
+  for (std::size_t t = 1; t < count; ++t) others.emplace_back([=] { work(n * t / count, n * (t + 1) / count); });
+  work(0, n / count);
+  for (std::thread& t : others) t.join();
+}
+
+double elu_plus_one(double x) { return x > 0 ? x + 1 : std::exp(x); }
+}  // namespace
+
+AccuracyMeter::AccuracyMeter(const AttentionShape& shape, const float* q, const float* k, const float* v, std::uint64_t seed, int threads)
+    : shape_(shape), scale_(1.0 / std::sqrt(static_cast<double>(shape.head_dim))), threads_(threads) {
+  const std::int64_t of_q[] = {shape.batch, shape.heads, shape.length, shape.head_dim};
+  const std::int64_t of_k[] = {shape.batch, shape.kv_heads, shape.length, shape.head_dim};
+  q_ = dense_view(const_cast<float*>(q), f32, of_q);  // only read
+  k_ = dense_view(const_cast<float*>(k), f32, of_k);
+  v_ = dense_view(const_cast<float*>(v), f32, of_k);
+  rows_ = reference::sample_rows(q_, shape.length <= all_rows_up_to ? shape.length : sampled_per_head, seed);
+}
+
+reference::RowResults AccuracyMeter::softmax_rows(const reference::Keep& keep) const {
+  reference::RowResults all;
+  all.value_dim = shape_.head_dim;
+  all.out.resize(rows_.size() * static_cast<std::size_t>(shape_.head_dim));
+  all.lse.resize(rows_.size());
+  all.entropy.resize(rows_.size());
+  in_parallel(rows_.size(), threads_, [&](std::size_t first, std::size_t last) {
+    const auto part = reference::attention_rows(q_, k_, v_, keep, scale_, std::span(rows_).subspan(first, last - first));
+    const auto width = static_cast<std::size_t>(shape_.head_dim);
+    std::copy(part.out.begin(), part.out.end(), all.out.begin() + static_cast<std::ptrdiff_t>(first * width));
+    std::copy(part.lse.begin(), part.lse.end(), all.lse.begin() + static_cast<std::ptrdiff_t>(first));
+    std::copy(part.entropy.begin(), part.entropy.end(), all.entropy.begin() + static_cast<std::ptrdiff_t>(first));
+  });
+  return all;
+}
+
+double AccuracyMeter::linear_entropy(bool causal) const {
+  // Linear attention's weights are φ(q)·φ(k) / Σ φ(q)·φ(k): never negative for elu + 1, so a distribution over the keys.
+  std::vector<double> entropy(rows_.size());
+  const auto dim = static_cast<std::size_t>(shape_.head_dim);
+  in_parallel(rows_.size(), threads_, [&](std::size_t first, std::size_t last) {
+    std::vector<double> query(dim), keys;
+    std::int64_t batch = -1, head = -1;
+    for (std::size_t r = first; r < last; ++r) {
+      const reference::Row row = rows_[r];
+      const std::int64_t kv = row.head / (shape_.heads / shape_.kv_heads);
+      if (row.batch != batch || kv != head) {
+        batch = row.batch;
+        head = kv;
+        const float* k = k_.as<float>() + row.batch * k_.strides[0] + kv * k_.strides[1];
+        keys.resize(static_cast<std::size_t>(shape_.length) * dim);
+        for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = elu_plus_one(k[i]);
+      }
+      const float* q = q_.as<float>() + row.batch * q_.strides[0] + row.head * q_.strides[1] + row.query * q_.strides[2];
+      for (std::size_t d = 0; d < dim; ++d) query[d] = elu_plus_one(q[d]);
+      const auto count = static_cast<std::size_t>(causal ? row.query + 1 : shape_.length);
+      double sum = 0, sum_log = 0;
+      for (std::size_t j = 0; j < count; ++j) {
+        double w = 0;
+        for (std::size_t d = 0; d < dim; ++d) w += query[d] * keys[j * dim + d];
+        if (w <= 0) continue;
+        sum += w;
+        sum_log += w * std::log(w);
+      }
+      entropy[r] = sum > 0 ? std::log(sum) - sum_log / sum : 0;
+    }
+  });
+  double mean = 0;
+  for (const double e : entropy) mean += e / static_cast<double>(entropy.size());
+  return mean;
+}
+
+Accuracy AccuracyMeter::operator()(const Variant& variant, const std::vector<float>& out) {
+  reference::RowResults& truth = variant.causal ? causal_ : dense_;
+  if (truth.out.empty()) {
+    reference::Keep keep;
+    if (variant.causal) keep = [](std::int64_t, std::int64_t, std::int64_t q, std::int64_t k) { return k <= q; };
+    truth = softmax_rows(keep);
+  }
+  Accuracy a;
+  double difference = 0, size = 0;
+  const auto dim = static_cast<std::size_t>(shape_.head_dim);
+  for (std::size_t r = 0; r < rows_.size(); ++r) {
+    const reference::Row row = rows_[r];
+    const float* got = out.data() + ((row.batch * shape_.heads + row.head) * shape_.length + row.query) * shape_.head_dim;
+    for (std::size_t d = 0; d < dim; ++d) {
+      const double want = truth.out[r * dim + d], e = static_cast<double>(got[d]) - want;
+      difference += e * e;
+      size += want * want;
+    }
+  }
+  a.relative_error = size > 0 ? std::sqrt(difference / size) : std::sqrt(difference);
+  if (variant.linear) {
+    a.mean_entropy = linear_entropy(variant.causal);
+    return a;
+  }
+  const bool is_truth = !variant.mask || variant.name == "causal";
+  const std::vector<double> entropy = is_truth ? truth.entropy : softmax_rows(variant.keep).entropy;
+  for (const double e : entropy) a.mean_entropy += e / static_cast<double>(entropy.size());
+  return a;
+}
+
+}  // namespace treadle::cli

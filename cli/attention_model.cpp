@@ -1,0 +1,21 @@
+#include "attention_model.hpp"
+
+#include <treadle/ops/attention.hpp>
+#include <treadle/passes/pipeline.hpp>
+
+namespace treadle::cli {
+
+Graph attention_model(const Variant& variant, const AttentionShape& shape) {
+  Builder g;
+  const Node q = g.input("q", f32, {batch, shape.heads, seq, shape.head_dim});
+  const Node k = g.input("k", f32, {batch, shape.kv_heads, seq, shape.head_dim});
+  const Node v = g.input("v", f32, {batch, shape.kv_heads, seq, shape.head_dim});
+  if (variant.linear) {
+    g.output("out", linear_attention(q, k, v, {.causal = variant.causal}));
+  } else {
+    g.output("out", attention(q, k, v, {.mask = variant.mask}));
+  }
+  return optimise(g.finish());
+}
+
+}  // namespace treadle::cli

@@ -1,0 +1,21 @@
+#pragma once
+// The subcommands. Each adds itself to the application and returns what to run when it is chosen; the result is the exit code.
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+
+namespace treadle::cli {
+
+struct Command {
+  CLI::App* app = nullptr;
+  std::function<int()> run;
+};
+
+Command add_compare(CLI::App& app);
+Command add_verify(CLI::App& app);
+Command add_explain(CLI::App& app);
+Command add_backends(CLI::App& app);
+Command add_peak(CLI::App& app);
+
+}  // namespace treadle::cli
