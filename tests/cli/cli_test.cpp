@@ -1,0 +1,288 @@
+// The binary itself: exit codes, sentences, and the files that it writes.
+
+#include <boost/test/unit_test.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Outcome {
+  int code = -1;
+  std::string out, error;
+};
+
+std::string read(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+/// A folder that is gone when the test ends.
+struct Folder {
+  fs::path path;
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "treadle_cli_XXXXXX").string();
+    path = mkdtemp(name.data());
+  }
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+  std::string operator/(const std::string& name) const { return (path / name).string(); }
+};
+
+Outcome run(const std::string& arguments) {
+  const Folder folder;
+  const std::string command = std::string("'") + TREADLE_CLI_PATH + "' " + arguments + " >'" + folder / "out" + "' 2>'" + folder / "error" + "'";
+  const int status = std::system(command.c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read(folder / "out"), read(folder / "error")};
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+/// Exit code 2, nothing on stdout, one line on stderr that holds the part.
+void check_refused(const std::string& arguments, const std::string& part) {
+  BOOST_TEST_CONTEXT(arguments) {
+    const Outcome o = run(arguments);
+    BOOST_TEST(o.code == 2);
+    BOOST_TEST(o.out.empty());
+    BOOST_TEST(std::count(o.error.begin(), o.error.end(), '\n') == 1);
+    BOOST_TEST(has(o.error, part), o.error << " lacks " << part);
+  }
+}
+
+/// A float32 .npy file with zeros, or whatever header is asked for.
+void write_npy(const std::string& path, const std::string& shape, std::size_t bytes, const std::string& descr = "<f4", bool fortran = false) {
+  std::string header = "{'descr': '" + descr + "', 'fortran_order': " + (fortran ? "True" : "False") + ", 'shape': " + shape + ", }";
+  while ((header.size() + 11) % 64 != 0) header += ' ';
+  header += '\n';
+  std::ofstream out(path, std::ios::binary);
+  out << "\x93NUMPY" << '\x01' << '\0' << static_cast<char>(header.size() % 256) << static_cast<char>(header.size() / 256) << header;
+  out << std::string(bytes, '\0');
+}
+
+std::string small = "--lengths 32,64 --heads 2 --head-dim 16 --repetitions 2 ";
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(cli)
+
+BOOST_AUTO_TEST_CASE(help_and_version) {
+  const Outcome help = run("--help");
+  BOOST_TEST(help.code == 0);
+  for (const std::string command : {"compare", "verify", "explain", "backends", "peak"}) {
+    BOOST_TEST(has(help.out, command));
+    const Outcome o = run(command + " --help");
+    BOOST_TEST(o.code == 0);
+    BOOST_TEST(has(o.out, "--help"));
+  }
+  const Outcome version = run("--version");
+  BOOST_TEST(version.code == 0);
+  BOOST_TEST(version.out.rfind("treadle 0.", 0) == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(wrong_command_lines_are_one_sentence) {
+  check_refused("", "the commands are compare");
+  check_refused("compair", "did you mean compare?");
+  check_refused("compare --lenghts 5", "did you mean --lengths?");
+  check_refused("compare --variants dense,wibble", "the variants are dense, causal");
+  check_refused("compare --variants window:3", "window:LEFT,RIGHT");
+  check_refused("compare --variants dense,,causal", "write a list");
+  check_refused("compare --lengths 512:256", "256:512");
+  check_refused("compare --lengths 1:2:3", "two ends");
+  check_refused("compare --lengths 12x", "whole number");
+  check_refused("compare --lengths 0", "from 1 to");
+  check_refused("compare --lengths 99999999999999999999", "from 1 to");
+  check_refused("compare --heads 6 --kv-heads 4", "does not divide");
+  check_refused("compare --backend cuda", "reference, simd, tbb");
+  check_refused("compare --backend reference", "use simd or tbb");
+  check_refused("compare --isa sse9", "this CPU has");
+  check_refused("compare --backend simd --threads 2", "--backend tbb");
+  check_refused("compare --threads 0", "from 1 to");
+  check_refused("compare --repetitions -1", "from 1 to");
+  check_refused("compare --qkv /nowhere", "is no folder");
+  check_refused("compare --qkv . --lengths 5", "leave out --lengths");
+  check_refused("compare --json /nowhere/x.json", "there is no folder '/nowhere'");
+  check_refused("compare --json", "--json");
+  check_refused("compare dense", "unexpected argument 'dense'");
+  check_refused("verify", "paths");
+  check_refused("verify /nowhere", "/nowhere");
+  check_refused("explain wibble", "the models are tiny_gpt");
+  check_refused("explain tiny_gpt --dims sequence=5", "no dim 'sequence'");
+  check_refused("peak --threads x", "whole number");
+}
+
+BOOST_AUTO_TEST_CASE(absurd_sizes_are_refused_before_they_start) {
+  const Folder f;
+  std::ofstream(f / "old.json") << "old";
+  check_refused("compare --lengths 2000000000 --json '" + f / "old.json" + "'", "of memory but");
+  check_refused("compare --lengths 65536 --heads 65536 --batch 65536 --head-dim 4096", "use smaller");
+  BOOST_TEST(read(f / "old.json") == "old");
+}
+
+BOOST_AUTO_TEST_CASE(bad_npy_files_are_refused) {
+  const Folder f;
+  check_refused("compare --qkv '" + f.path.string() + "'", "q.npy' does not exist");
+  for (const char* name : {"q.npy", "k.npy", "v.npy"}) write_npy(f / name, "(1, 2, 8, 4)", 256);
+  write_npy(f / "q.npy", "(1, 2, 8, 4)", 512, "<f8");
+  check_refused("compare --qkv '" + f.path.string() + "'", "float32");
+  write_npy(f / "q.npy", "(1, 2, 8, 4)", 256, "<f4", true);
+  check_refused("compare --qkv '" + f.path.string() + "'", "q.npy");
+  write_npy(f / "q.npy", "(2, 8, 4)", 256);
+  check_refused("compare --qkv '" + f.path.string() + "'", "rank 4");
+  write_npy(f / "q.npy", "(1, 2, 8, 4)", 100);
+  check_refused("compare --qkv '" + f.path.string() + "'", "q.npy");
+  write_npy(f / "q.npy", "(1, 3, 8, 4)", 384);
+  check_refused("compare --qkv '" + f.path.string() + "'", "must divide");
+  std::ofstream(f / "q.npy") << "not an array";
+  check_refused("compare --qkv '" + f.path.string() + "'", "q.npy");
+}
+
+BOOST_AUTO_TEST_CASE(compare_writes_what_is_documented) {
+  const Folder f;
+  const Outcome o = run("compare " + small + "--seed 7 --json '" + f / "r.json" + "' --csv '" + f / "r.csv" + "'");
+  BOOST_TEST_REQUIRE(o.code == 0, o.error);
+  BOOST_TEST(o.error.empty());                 // no progress where stderr is no terminal
+  BOOST_TEST(!has(o.out, "\033"));             // and no colours
+  const auto j = nlohmann::ordered_json::parse(read(f / "r.json"));
+  std::vector<std::string> top, fields;
+  for (const auto& [name, value] : j.items()) top.push_back(name);
+  const std::vector<std::string> documented_top = {"machine", "compiler", "commit", "version", "seed", "date", "peak_gflops", "rows", "exponents"};
+  BOOST_TEST(top == documented_top, boost::test_tools::per_element());
+  BOOST_TEST(j["seed"] == 7);
+  BOOST_TEST(j["machine"].contains("cpu"));
+  BOOST_TEST(j["machine"]["cores"].get<int>() >= 1);
+  BOOST_TEST(j["peak_gflops"].get<double>() > 0);
+  BOOST_TEST_REQUIRE(j["rows"].size() == 14u);  // 7 variants, 2 lengths
+  const std::vector<std::string> documented = {
+      "input",       "variant",   "causal",    "length", "batch",  "heads",         "kv_heads",        "head_dim",
+      "backend",     "isa",       "threads",   "repetitions", "median_ms", "p10_ms", "p90_ms",         "useful_gflops",
+      "executed_gflops", "fraction_of_peak", "planned_bytes", "peak_bytes", "relative_error", "mean_entropy", "sampled_rows"};
+  for (const auto& row : j["rows"]) {
+    fields.clear();
+    for (const auto& [name, value] : row.items()) fields.push_back(name);
+    BOOST_TEST(fields == documented, boost::test_tools::per_element());
+    const double p10 = row["p10_ms"], median = row["median_ms"], p90 = row["p90_ms"];
+    BOOST_TEST((0 < p10 && p10 <= median && median <= p90));
+    BOOST_TEST(row["repetitions"] == 2);
+    BOOST_TEST(row["sampled_rows"].get<int>() == 2 * row["length"].get<int>());
+    BOOST_TEST(row["useful_gflops"].get<double>() <= row["executed_gflops"].get<double>() * 1.0001);
+    const std::string variant = row["variant"];
+    const double error = row["relative_error"], entropy = row["mean_entropy"], largest = std::log(row["length"].get<double>());
+    if (variant == "dense" || variant == "causal" || variant == "window:256,0" || variant == "window:128,128")
+      BOOST_TEST(error < 1e-5, variant << " " << error);  // these windows hold the whole sequence
+    if (variant == "linear") BOOST_TEST((error > 1e-3 && error < 2), variant << " " << error);
+    BOOST_TEST((entropy > 0 && entropy <= largest + 1e-9), variant << " " << entropy);
+  }
+  BOOST_TEST(j["exponents"].size() == 7u);
+  const std::string csv = read(f / "r.csv");
+  BOOST_TEST(std::count(csv.begin(), csv.end(), '\n') == 16);
+  BOOST_TEST(has(csv, "\"window:128,128\""));
+}
+
+BOOST_AUTO_TEST_CASE(compare_reads_files_and_is_repeatable) {
+  const Folder f;
+  for (const char* name : {"q.npy", "k.npy", "v.npy"}) write_npy(f / name, "(1, 2, 40, 8)", 2560);
+  const std::string arguments = "compare --qkv '" + f.path.string() + "' --variants dense,linear --repetitions 1 --backend simd --json ";
+  BOOST_TEST(run(arguments + "'" + f / "a.json" + "'").code == 0);
+  const auto j = nlohmann::json::parse(read(f / "a.json"));
+  BOOST_TEST_REQUIRE(j["rows"].size() == 2u);
+  BOOST_TEST(j["rows"][0]["input"] == f.path.filename().string());
+  BOOST_TEST(j["rows"][0]["threads"] == 1);
+  // Zeros: every weight is 1/40.
+  BOOST_TEST(std::abs(j["rows"][0]["mean_entropy"].get<double>() - std::log(40.0)) < 1e-9);
+  BOOST_TEST(std::abs(j["rows"][1]["mean_entropy"].get<double>() - std::log(40.0)) < 1e-9);
+}
+
+BOOST_AUTO_TEST_CASE(interrupt_leaves_the_finished_rows) {
+  const Folder f;
+  const std::string json = f / "r.json";
+  const pid_t child = fork();
+  BOOST_TEST_REQUIRE(child >= 0);
+  if (child == 0) {
+    const std::string out = f / "out";
+    if (std::freopen(out.c_str(), "w", stdout) == nullptr || std::freopen(out.c_str(), "w", stderr) == nullptr) _exit(99);
+    execl(TREADLE_CLI_PATH, "treadle", "compare", "--lengths", "64,16384", "--heads", "2", "--variants", "dense,causal", "--repetitions", "400",
+          "--json", json.c_str(), static_cast<char*>(nullptr));
+    _exit(98);
+  }
+  for (int i = 0; i < 400 && !fs::exists(json); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(25));
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  kill(child, SIGINT);
+  int status = 0;
+  waitpid(child, &status, 0);
+  BOOST_TEST((WIFEXITED(status) && WEXITSTATUS(status) == 130));
+  const auto j = nlohmann::json::parse(read(json));
+  BOOST_TEST(j["rows"].size() >= 1u);
+  BOOST_TEST(j["rows"][0]["length"] == 64);
+  for (const auto& e : fs::directory_iterator(f.path)) BOOST_TEST(!has(e.path().string(), ".part"));
+}
+
+BOOST_AUTO_TEST_CASE(verify_passes_fails_and_names_what_is_missing) {
+  const Folder f;
+  const auto write = [&](const std::string& name, const std::string& op, const std::string& attributes, const std::string& want) {
+    std::ofstream(f / (name + ".json"))
+        << R"({"id": "x", "inputs": {"x": {"shape": [1, 3], "dtype": "f", "data": [-1, 0, 2]}}, "expected": {"y": {"shape": [1, 3], "dtype": "f", "data": )"
+        << want << R"(}}, "tolerance": {"fp32": {"rtol": 1e-6, "atol": 1e-6}, "fp64": {"rtol": 1e-12, "atol": 1e-12}}, "numeric": true, "calls": [{"op": ")"
+        << op << R"(", "attributes": )" << attributes << R"(, "inputs": {"x": "x"}, "outputs": {"out": "y"}}]})";
+  };
+  const auto verify = [&](const std::string& name, const std::string& more = "") { return run("verify '" + f / (name + ".json") + "' " + more); };
+  write("good", "relu", "{}", "[0, 0, 2]");
+  write("bad", "relu", "{}", "[0, 0, 3]");
+  write("op", "wobble", "{}", "[0, 0, 2]");
+  write("attribute", "relu", R"({"slope": 0.1})", "[0, 0, 2]");
+  const Outcome good = verify("good", "--backend reference");
+  BOOST_TEST(good.code == 0, good.error);
+  BOOST_TEST(has(good.out, "2 passed, 0 failed, 0 not supported\n"));
+  BOOST_TEST(verify("good", "--complete").code == 0);
+  const Outcome bad = verify("bad");
+  BOOST_TEST(bad.code == 1);
+  BOOST_TEST(has(bad.out, "FAILED"));
+  BOOST_TEST(has(bad.out, "0 passed, "));
+  const Outcome op = verify("op");
+  BOOST_TEST(op.code == 0);
+  BOOST_TEST(has(op.out, "not supported: op wobble"));
+  BOOST_TEST(has(op.out, "0 passed, 0 failed, 1 not supported\n"));
+  BOOST_TEST(verify("op", "--complete").code == 1);
+  BOOST_TEST(has(verify("attribute").out, "not supported: attribute slope of relu"));
+  check_refused("verify '" + f / "good.json" + "' --backend cuda", "reference, simd, tbb");
+  std::ofstream(f / "broken.json") << "{";
+  check_refused("verify '" + f / "broken.json" + "'", "broken.json");
+  write("softmax", "softmax", R"({"axis": "last"})", "[0, 0, 2]");
+  check_refused("verify '" + f / "softmax.json" + "'", "a whole number is needed");
+}
+
+BOOST_AUTO_TEST_CASE(explain_shows_passes_and_plan) {
+  const Outcome o = run("explain written_out --dims batch=1,seq=16 --backend simd");
+  BOOST_TEST_REQUIRE(o.code == 0, o.error);
+  BOOST_TEST(has(o.out, "== as declared"));
+  BOOST_TEST(has(o.out, "fuse_attention: 1 rewrite"));
+  BOOST_TEST(has(o.out, "== plan for batch=1, seq=16"));
+}
+
+BOOST_AUTO_TEST_CASE(backends_are_listed) {
+  const Outcome o = run("backends");
+  BOOST_TEST(o.code == 0);
+  for (const std::string name : {"reference", "simd", "tbb", "portable", "avx2", "avx512"}) BOOST_TEST(has(o.out, name));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
