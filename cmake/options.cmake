@@ -2,7 +2,7 @@
 add_library(treadle_options INTERFACE)
 target_compile_options(treadle_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Werror -ffp-contract=off -fno-math-errno)
 # g++ 12 and 14 warn falsely in libstdc++ when they inline vectors.
-target_compile_options(treadle_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds -Wno-stringop-overflow -Wno-maybe-uninitialized -Wno-free-nonheap-object>)
+target_compile_options(treadle_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds -Wno-stringop-overflow -Wno-maybe-uninitialized -Wno-restrict -Wno-free-nonheap-object>)
 
 # Sanitizers, for example "address,undefined" or "thread": one ISA is built then, and linked as it is.
 set(TREADLE_SANITIZE "" CACHE STRING "Comma-separated sanitizers for every object")
