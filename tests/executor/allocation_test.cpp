@@ -1,0 +1,90 @@
+// A run allocates nothing: every operator new of this executable is counted.
+
+#include "support.hpp"
+
+#include <treadle/models/examples.hpp>
+#include <treadle/passes/pipeline.hpp>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace {
+std::atomic<long> allocations{0};
+
+void* counted(std::size_t bytes, std::size_t alignment) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  void* p = std::aligned_alloc(alignment, (bytes + alignment) / alignment * alignment);
+  if (p == nullptr) throw std::bad_alloc();
+  return p;
+}
+}  // namespace
+
+void* operator new(std::size_t n) { return counted(n, 16); }
+void* operator new[](std::size_t n) { return counted(n, 16); }
+void* operator new(std::size_t n, std::align_val_t a) { return counted(n, static_cast<std::size_t>(a)); }
+void* operator new[](std::size_t n, std::align_val_t a) { return counted(n, static_cast<std::size_t>(a)); }
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete[](void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
+void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+
+using namespace treadle;
+using namespace treadle::test;
+
+namespace {
+
+const Lengths all_dims{{"batch", 2},      {"seq", 40},       {"source_len", 9}, {"target_len", 5},
+                    {"patches", 16},   {"past", 3},       {"fresh", 5}};
+
+/// Allocations of five runs after a warm-up; every run has other inputs: ids, document ids, key lengths.
+long allocations_of_runs(const Graph& g, const BindOptions& options, bool strided) {
+  Lengths dims;
+  const auto names = dim_names(g);
+  for (const NamedSize& s : all_dims)
+    if (std::find(names.begin(), names.end(), s.name) != names.end()) dims.push_back(s);
+  BoundModel model(g, Parameters::random(g, 3), options);
+  model.bind_dims(dims);
+  std::vector<Tensors> inputs;
+  std::vector<std::vector<NamedTensor>> in;
+  for (std::uint64_t i = 0; i < 10; ++i) inputs.push_back(inputs_of(g, dims, i, strided));
+  for (const Tensors& t : inputs) in.push_back(named(t));
+  const Tensors outputs = outputs_of(g, dims, strided);
+  const auto out = named(outputs);
+  for (std::size_t i = 0; i < 5; ++i) model.run(in[i], out);
+  const long before = allocations.load();
+  for (std::size_t i = 5; i < 10; ++i) model.run(in[i], out);
+  return allocations.load() - before;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(allocation)
+
+BOOST_AUTO_TEST_CASE(the_counter_counts) {
+  const long before = allocations.load();
+  delete new int(1);
+  BOOST_TEST(allocations.load() == before + 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_run_on_simd_allocates_nothing) {
+  for (const auto& entry : models::all)
+    for (const bool strided : {false, true})
+      BOOST_TEST_CONTEXT(entry.name << (strided ? " strided" : " dense")) {
+        const Graph declared = entry.build();
+        BOOST_TEST(allocations_of_runs(declared, {.backend = "simd"}, strided) == 0);
+        BOOST_TEST(allocations_of_runs(optimise(declared), {.backend = "simd"}, strided) == 0);
+      }
+}
+
+BOOST_AUTO_TEST_CASE(a_run_on_tbb_allocates_nothing) {
+  for (const auto& entry : models::all)
+    BOOST_TEST_CONTEXT(entry.name)
+    BOOST_TEST(allocations_of_runs(optimise(entry.build()), {.backend = "tbb", .threads = 2}, false) == 0);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
