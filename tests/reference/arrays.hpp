@@ -6,7 +6,9 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -35,7 +37,8 @@ inline double largest_difference(const Array<double>& a, const Array<double>& b)
   for (std::size_t i = 0; i < a.data.size() && i < b.data.size(); ++i) {
     if (a.data[i] == b.data[i]) continue;  // infinities too
     const double d = std::abs(a.data[i] - b.data[i]);
-    largest = d <= largest ? largest : d;  // a NaN stays
+    if (std::isnan(d)) return std::numeric_limits<double>::infinity();
+    largest = std::max(largest, d);
   }
   return largest;
 }
