@@ -235,6 +235,7 @@ constexpr bool replace_attention(Rewriter& r, std::int32_t n) {
 }  // namespace written_out
 
 constexpr Graph fuse_attention(Graph g, PassReport* report = nullptr) {
+  if (g.count(op::softmax) == 0) return nothing_to_do(std::move(g), "fuse_attention", report);
   return rewrite_and_sweep(std::move(g), "fuse_attention", report,
                            [](Rewriter& r, std::int32_t n) { return written_out::replace_attention(r, n); });
 }

@@ -40,6 +40,7 @@ constexpr Value linear_behind(Rewriter& r, Value v) {
 }  // namespace epilogue
 
 constexpr Graph fuse_epilogue(Graph g, PassReport* report = nullptr) {
+  if (g.count(op::linear) == 0) return nothing_to_do(std::move(g), "fuse_epilogue", report);
   return rewrite_and_sweep(std::move(g), "fuse_epilogue", report, [](Rewriter& r, std::int32_t n) {
     const op o = r.old().nodes[n].op;
     if (o != op::activation && o != op::add) return false;

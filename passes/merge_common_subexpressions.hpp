@@ -15,19 +15,23 @@
 namespace treadle {
 namespace cse {
 
-constexpr bool reads_state(const Rewriter& r, std::int32_t n) {
-  for (int i = 0; i < r.old().nodes[n].inputs.count; ++i)
-    if (r.is_state(r.input(n, i))) return true;
+constexpr bool reads_state(GraphView g, std::int32_t n) {
+  for (Value v : g.inputs(n))
+    if (is_state(g, v)) return true;
   return false;
 }
 
+/// Which node each node equals: itself, or an earlier one.
+using Twins = std::vector<std::int32_t>;
+
 /// Same op, region, inputs (after merging) and attributes. Outputs then are the same too.
-constexpr bool same(const Rewriter& r, std::int32_t a, std::int32_t b) {
-  const GraphView g = r.old();
+constexpr bool same(GraphView g, const Twins& twins, std::int32_t a, std::int32_t b) {
   const NodeData &x = g.nodes[a], &y = g.nodes[b];
-  if (x.op != y.op || x.region != y.region || x.inputs.count != y.inputs.count || x.attributes.count != y.attributes.count) return false;
-  for (int i = 0; i < x.inputs.count; ++i)
-    if (!(r.map(r.input(a, i)) == r.map(r.input(b, i)))) return false;
+  if (x.region != y.region || x.inputs.count != y.inputs.count || x.attributes.count != y.attributes.count) return false;
+  for (int i = 0; i < x.inputs.count; ++i) {
+    const Value p = g.edges[x.inputs.first + i], q = g.edges[y.inputs.first + i];
+    if (twins[p.node] != twins[q.node] || p.output != q.output) return false;
+  }
   for (int i = 0; i < x.attributes.count; ++i) {
     const Attribute &p = g.attributes[x.attributes.first + i], &q = g.attributes[y.attributes.first + i];
     if (p.key != q.key || p.kind != q.kind) return false;
@@ -40,20 +44,35 @@ constexpr bool same(const Rewriter& r, std::int32_t a, std::int32_t b) {
   return true;
 }
 
+constexpr Twins find_twins(GraphView g) {
+  Twins twins;
+  std::vector<std::vector<std::int32_t>> seen(op_count);  // candidates, by op
+  for (std::int32_t n = 0; n < g.size(); ++n) {
+    twins.push_back(n);
+    const op o = g.nodes[n].op;
+    if (has_identity(o) || reads_state(g, n)) continue;
+    auto& candidates = seen[static_cast<std::size_t>(o)];
+    for (std::int32_t m : candidates) {
+      if (!same(g, twins, m, n)) continue;
+      twins[n] = m;
+      break;
+    }
+    if (twins[n] == n) candidates.push_back(n);
+  }
+  return twins;
+}
+
 }  // namespace cse
 
 constexpr Graph merge_common_subexpressions(Graph g, PassReport* report = nullptr) {
-  std::vector<std::vector<std::int32_t>> seen(op_count);  // candidates, by op
+  const cse::Twins twins = cse::find_twins(g);
+  bool any = false;
+  for (std::size_t n = 0; n < twins.size(); ++n) any = any || twins[n] != static_cast<std::int32_t>(n);
+  if (!any) return nothing_to_do(std::move(g), "merge_common_subexpressions", report);
   return rewrite(std::move(g), "merge_common_subexpressions", report, [&](Rewriter& r, std::int32_t n) {
-    const op o = r.old().nodes[n].op;
-    if (has_identity(o) || cse::reads_state(r, n)) return false;
-    for (std::int32_t m : seen[static_cast<std::size_t>(o)]) {
-      if (!cse::same(r, m, n)) continue;
-      for (std::int32_t i = 0; i < r.old().nodes[n].outputs.count; ++i) r.replace({n, i}, r.map({m, i}));
-      return true;
-    }
-    seen[static_cast<std::size_t>(o)].push_back(n);
-    return false;
+    if (twins[n] == n) return false;
+    for (std::int32_t i = 0; i < r.old().nodes[n].outputs.count; ++i) r.replace({n, i}, r.map({twins[n], i}));
+    return true;
   });
 }
 

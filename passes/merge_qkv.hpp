@@ -59,6 +59,7 @@ constexpr std::int32_t joined_leaf(Rewriter& r, const std::vector<std::int32_t>&
 }  // namespace qkv
 
 constexpr Graph merge_qkv(Graph g, PassReport* report = nullptr) {
+  if (g.count(op::linear) < 2) return nothing_to_do(std::move(g), "merge_qkv", report);
   return rewrite(std::move(g), "merge_qkv", report, [](Rewriter& r, std::int32_t n) {
     if (!qkv::candidate(r, n)) return false;
     std::vector<std::int32_t> group;

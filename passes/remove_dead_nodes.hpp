@@ -119,14 +119,22 @@ constexpr void compact_regions(Graph& g) {
 
 }  // namespace dead
 
+/// Reports the nodes and side outputs that it removed.
 constexpr Graph remove_dead_nodes(Graph g, PassReport* report = nullptr) {
   const dead::Liveness live = dead::find_live(g);
   std::vector<std::vector<char>> kept(g.nodes.size());  // of each repeat: which inputs stay
   int removed = 0;
+  int unread_sides = 0;
   for (std::int32_t n = 0; n < g.view().size(); ++n) {
     removed += !live.nodes[n];
-    if (g.nodes[n].op == op::repeat) kept[n].assign(g.nodes[n].inputs.count, 0);
+    if (g.nodes[n].op != op::repeat) continue;
+    kept[n].assign(g.nodes[n].inputs.count, 0);
+    const dead::RepeatCounts c(g, n);
+    for (std::int32_t o = 0; o < g.nodes[n].outputs.count; ++o)
+      unread_sides += live.nodes[n] && c.is_side(o) && !live.values[g.nodes[n].outputs.first + o];
   }
+  if (report != nullptr) *report = {"remove_dead_nodes", removed + unread_sides};
+  if (removed + unread_sides == 0) return g;
   for (std::int32_t n = 0; n < g.view().size(); ++n)
     if (g.nodes[n].op == op::region_input && live.nodes[n])
       kept[g.regions[g.nodes[n].region].repeat_node][g.view().get_integer(n, key::index)] = 1;
@@ -153,7 +161,6 @@ constexpr Graph remove_dead_nodes(Graph g, PassReport* report = nullptr) {
       r.copy(n);
     }
   }
-  if (report != nullptr) *report = {"remove_dead_nodes", removed};
   Graph result = r.finish();
   if (repeat_died) dead::compact_regions(result);
   return result;

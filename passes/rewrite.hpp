@@ -46,6 +46,20 @@ constexpr bool has_identity(op o) {
          o == op::output || o == op::append;
 }
 
+/// A state itself, or a repeat's slice of one: what it reads depends on when, so it must not be read later than written.
+constexpr bool is_state(GraphView g, Value v) {
+  if (g.nodes[v.node].op == op::state) return true;
+  if (g.nodes[v.node].op != op::region_input) return false;
+  const std::int32_t repeat = g.regions[g.nodes[v.node].region].repeat_node;
+  return g.get_integer(v.node, key::index) >= g.get_integer(repeat, key::carried) + g.get_integer(repeat, key::captured);
+}
+
+/// What a pass returns if the graph has none of what it looks for: a copy saved.
+constexpr Graph nothing_to_do(Graph g, std::string_view pass, PassReport* report) {
+  if (report != nullptr) *report = {pass, 0};
+  return g;
+}
+
 class Rewriter {
  public:
   constexpr explicit Rewriter(Graph g) : old_(std::move(g)), users_(count_users(old_)) {
@@ -53,15 +67,25 @@ class Rewriter {
     done_.assign(old_.nodes.size(), 0);
     dropped_.assign(old_.edges.size(), 0);
     new_.regions = old_.regions;
-    new_.strings = old_.strings;
-    new_.dims = old_.dims;
-    new_.scalars = old_.scalars;
-    new_.tables = old_.tables;
     new_.error = old_.error;
+    // The pools only grow, so both graphs can share them; copying costs most of a pass in constant evaluation.
+    new_.strings = std::move(old_.strings);
+    new_.dims = std::move(old_.dims);
+    new_.scalars = std::move(old_.scalars);
+    new_.tables = std::move(old_.tables);
+    new_.nodes.reserve(old_.nodes.size() + 8);
+    new_.edges.reserve(old_.edges.size() + 16);
+    new_.values.reserve(old_.values.size() + 8);
+    new_.shapes.reserve(old_.shapes.size() + 32);
+    new_.attributes.reserve(old_.attributes.size() + 32);
   }
 
   // --- asking about the old graph ---------------------------------------------------------------------------
-  constexpr GraphView old() const { return old_; }
+  /// Valid until something is interned in `graph()`.
+  constexpr GraphView old() const {
+    return {old_.nodes,   old_.edges,           old_.values,      old_.shapes,  old_.attributes, new_.tables,
+            old_.regions, new_.strings.view(), new_.dims.view(), new_.scalars};
+  }
   constexpr std::int32_t users(Value v) const { return users_[slot(v)]; }
   /// Read exactly once.
   constexpr bool single_use(Value v) const { return users(v) == 1; }
@@ -74,25 +98,18 @@ class Rewriter {
   constexpr bool is_single(Value v, op o) const { return is(v, o) && single_use(v); }
   constexpr std::vector<Dim> shape(Value v) const {
     std::vector<Dim> s;
-    for (Dim d : old_.view().shape(v)) s.push_back(d);
+    for (Dim d : old().shape(v)) s.push_back(d);
     return s;
   }
   constexpr bool same_shape(Value a, Value b) const {
-    const GraphView g = old_;
+    const GraphView g = old();
     const auto x = g.shape(a), y = g.shape(b);
     if (x.size() != y.size()) return false;
     for (std::size_t i = 0; i < x.size(); ++i)
       if (x[i] != y[i]) return false;
     return true;
   }
-  /// A state itself, or a repeat's slice of one: what it reads depends on when, so it must not be read later than written.
-  constexpr bool is_state(Value v) const {
-    if (op_of(v) == op::state) return true;
-    if (op_of(v) != op::region_input) return false;
-    const GraphView g = old_;
-    const std::int32_t repeat = g.regions[region_of(v)].repeat_node;
-    return g.get_integer(v.node, key::index) >= g.get_integer(repeat, key::carried) + g.get_integer(repeat, key::captured);
-  }
+  constexpr bool is_state(Value v) const { return treadle::is_state(old(), v); }
 
   // --- building the new graph -------------------------------------------------------------------------------
   constexpr Graph& graph() { return new_; }
@@ -108,19 +125,29 @@ class Rewriter {
   constexpr Value add(const NodeSpec& s) { return {add_node(new_, s), 0}; }
   /// The spec of an old node with inputs in the new graph.
   constexpr NodeSpec mapped_spec(std::int32_t n) const {
-    NodeSpec s = spec_of(old_, n);
+    NodeSpec s = spec_of(old(), n);
     for (Value& v : s.inputs) v = map(v);
     return s;
   }
   /// Copies an old node, if that has not happened; its inputs must be in the new graph already.
   constexpr void copy(std::int32_t n) {
     if (is_done(n)) return;
-    const std::int32_t made = add_node(new_, mapped_spec(n));
-    if (old_.nodes[n].op == op::repeat) {
-      const auto body = static_cast<std::int32_t>(old_.view().get_integer(n, key::region));
-      new_.regions[body].repeat_node = made;
+    const NodeData& from = old_.nodes[n];
+    const auto made = static_cast<std::int32_t>(new_.nodes.size());
+    NodeData to = from;
+    to.inputs.first = static_cast<std::int32_t>(new_.edges.size());
+    to.attributes.first = static_cast<std::int32_t>(new_.attributes.size());
+    to.outputs.first = static_cast<std::int32_t>(new_.values.size());
+    for (std::int32_t i = 0; i < from.inputs.count; ++i) new_.edges.push_back(map(input(n, i)));
+    for (std::int32_t i = 0; i < from.attributes.count; ++i) new_.attributes.push_back(old_.attributes[from.attributes.first + i]);
+    for (std::int32_t o = 0; o < from.outputs.count; ++o) {
+      const ValueInfo& v = old_.values[from.outputs.first + o];
+      new_.values.push_back({v.dtype, v.rank, static_cast<std::int32_t>(new_.shapes.size())});
+      for (std::int32_t i = 0; i < v.rank; ++i) new_.shapes.push_back(old_.shapes[v.first_dim + i]);
+      mapped_[from.outputs.first + o] = {made, o};
     }
-    for (std::int32_t o = 0; o < old_.nodes[n].outputs.count; ++o) mapped_[slot({n, o})] = {made, o};
+    new_.nodes.push_back(to);
+    if (from.op == op::repeat) new_.regions[old().get_integer(n, key::region)].repeat_node = made;
     done_[n] = 1;
   }
   /// A node of the same region, scope and line as `n`, without leaf, inputs and outputs: what a replacement starts from.

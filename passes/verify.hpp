@@ -191,13 +191,6 @@ constexpr bool bodies(Context& c, std::int32_t n) {
   return repeat > n && repeat < c.g.size() && c.g.nodes[repeat].op == op::repeat && c.g.get_integer(repeat, key::region) == region;
 }
 
-constexpr bool is_state(GraphView g, Value v) {
-  if (g.nodes[v.node].op == op::state) return true;
-  if (g.nodes[v.node].op != op::region_input) return false;
-  const std::int32_t repeat = g.regions[g.nodes[v.node].region].repeat_node;
-  return g.get_integer(v.node, key::index) >= g.get_integer(repeat, key::carried) + g.get_integer(repeat, key::captured);
-}
-
 constexpr bool appends(Context& c, std::int32_t n) {
   if (c.g.nodes[n].op != op::append) return true;
   const Value state = c.g.inputs(n)[0];

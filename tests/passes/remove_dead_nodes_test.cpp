@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_CASE(a_repeat_loses_unread_sides_and_captures) {
 } : f32[4], f32[2, 4], f32[2, 4]
 %11 = output "y" (%10) : f32[4]
 %12 = output "side" (%10#2) : f32[2, 4]
-)", 2) == R"(%0 = input "x" () : f32[4]
+)", 3) == R"(%0 = input "x" () : f32[4]
 %1 = input "a" () : f32[4]
 %2 = input "b" () : f32[4]
 %3 = scale (%2) {factor=3} : f32[4]
