@@ -1,0 +1,278 @@
+#pragma once
+// Tiled attention with online softmax (Milakov and Gimelshein 2018; Dao 2023), transposed: a strip of queries lies in the lanes.
+//
+//   Sᵀ[key][query] = Σ_d K[key][d] · Qᵀ[d][query]        K and V are read where they are, one number broadcast at a time;
+//   Oᵀ[e][query]  += Σ_key V[key][e] · Pᵀ[key][query]     only the strip's queries and outputs are transposed.
+//
+// So softmax is vertical (no reduction across lanes), and the rescaling of O is folded into loading its accumulators.
+// Softmax runs in base 2; scale·log2 e goes into Qᵀ unless a bias or a score function needs natural scores.
+
+#include <treadle/backends/kernel.hpp>
+#include <treadle/backends/simd/block.hpp>
+#include <treadle/backends/simd/lane_math.hpp>
+#include <treadle/backends/simd/math.hpp>
+#include <treadle/graph/mask/tiles.hpp>
+
+#include <cmath>
+#include <limits>
+
+namespace treadle::simd {
+
+template <class Isa>
+struct AttentionWork {
+  static constexpr std::int64_t strip = Shape<Isa>::lanes;
+  static constexpr std::int64_t block = Ops<Isa>::registers == 32 ? 192 : 128;
+
+  float *q, *o, *s, *bias;               // Qᵀ [head_dim][ld], Oᵀ [value_dim][ld], Sᵀ then Pᵀ [block][ld], one row of bias
+  float *top, *sum, *alpha, *shift;      // running maximum and sum of each lane, what O is rescaled by, the finite maximum
+  void *tiles, *score;
+  std::size_t bytes;
+
+  AttentionWork(const kernel::Attention& a, void* base) {
+    Carver c(base);
+    q = c.floats(a.q.shape[3] * strip);
+    o = c.floats(a.v.shape[3] * strip);
+    s = c.floats(block * strip);
+    bias = c.floats(block);
+    top = c.floats(strip);
+    sum = c.floats(strip);
+    alpha = c.floats(strip);
+    shift = c.floats(strip);
+    tiles = c.bytes(a.mask != nullptr ? a.mask->workspace_bytes() : 0);
+    score = c.bytes(a.score != nullptr ? score_workspace_bytes(*a.score) : 0);
+    bytes = c.used();
+  }
+};
+
+template <class Isa, int Vectors>
+class AttentionStrip {
+ public:
+  AttentionStrip(const kernel::Attention& a, const AttentionWork<Isa>& w, std::int64_t b, std::int64_t h, std::int64_t q0, std::int64_t count)
+      : a_(a), w_(w), b_(b), h_(h), q0_(q0), count_(count), dim_(a.q.shape[3]), values_(a.v.shape[3]) {
+    const std::int64_t kv = h / (a.q.shape[1] / a.k.shape[1]);
+    k_ = a.k.template as<const float>() + b * a.k.strides[0] + kv * a.k.strides[1];
+    v_ = a.v.template as<const float>() + b * a.v.strides[0] + kv * a.v.strides[1];
+    hooked_ = a.score != nullptr || a.bias;
+  }
+
+  void run() {
+    begin();
+    if (a_.mask == nullptr) {
+      const std::int64_t keys = a_.k.shape[2];
+      for (std::int64_t k = 0; k < keys; k += W::block) tile(k, std::min(k + W::block, keys), nullptr);
+    } else {
+      auto stream = a_.mask->stream(b_, h_, q0_, q0_ + count_, W::block, w_.tiles);
+      mask::Tile t;
+      while (stream.next(t)) {
+        const std::uint64_t* bits = t.full ? nullptr : t.bits;
+        if (bits != nullptr) {  // what no query sees at both ends costs nothing
+          while (t.k0 < t.k1 && *bits == 0) ++t.k0, ++bits;
+          while (t.k0 < t.k1 && bits[t.k1 - t.k0 - 1] == 0) --t.k1;
+        }
+        if (t.k0 < t.k1) tile(t.k0, t.k1, bits);
+      }
+    }
+    finish();
+  }
+
+ private:
+  using V = Vec<Isa>;
+  using W = AttentionWork<Isa>;
+  static constexpr int width = V::width;
+  static constexpr std::int64_t ld = Vectors * width;
+  static constexpr float log2e = 1.44269504f;
+  static constexpr float infinity = std::numeric_limits<float>::infinity();
+
+  void begin() {
+    const float* q = a_.q.template as<const float>() + b_ * a_.q.strides[0] + h_ * a_.q.strides[1] + q0_ * a_.q.strides[2];
+    transpose_in<Isa>(q, a_.q.strides[2], count_, dim_, w_.q, ld, hooked_ ? a_.scale : a_.scale * log2e);
+    for (std::int64_t i = 0; i < values_ * ld; i += width) V(0.0f).store(w_.o + i);
+    for (int i = 0; i < ld; i += width) {
+      V(-infinity).store(w_.top + i);
+      V(0.0f).store(w_.sum + i);
+    }
+  }
+
+  void tile(std::int64_t k0, std::int64_t k1, const std::uint64_t* bits) {
+    const std::int64_t keys = k1 - k0;
+    V top[Vectors];
+    unroll<Vectors>([&](auto v) { top[v] = V::load(w_.top + v * width); });
+    if (!hooked_ && bits == nullptr) scores<true>(k0, keys, top);
+    else {
+      scores<false>(k0, keys, top);
+      adjust(k0, keys, bits, top);
+    }
+    weights(keys, top);
+    if ((bits != nullptr || hooked_) && !finite(k0, keys)) accumulate_exactly(k0, keys);
+    else accumulate(k0, keys);
+  }
+
+  /// Sᵀ of the tile, and with Plain its maximum while the scores are still in registers.
+  template <bool Plain>
+  void scores(std::int64_t k0, std::int64_t keys, V (&top)[Vectors]) {
+    const std::int64_t stride = a_.k.strides[2];
+    const float* k = k_ + k0 * stride;
+    for_row_blocks<Shape<Isa>::rows>(keys, [&](auto rows, std::int64_t first) {
+      Accumulators<Isa, rows, Vectors> acc;
+      acc.clear();
+      multiply_rows(acc, k + first * stride, stride, w_.q, ld, dim_);
+      acc.each([&](auto r, auto v, V& x) __attribute__((always_inline)) {
+        x.store(w_.s + (first + r) * ld + v * width);
+        if constexpr (Plain) top[v] = max(x, top[v]);  // in this order NaN does not stay
+      });
+    });
+  }
+
+  /// The hooks: bias, score function, mask bits; then the maximum.
+  void adjust(std::int64_t k0, std::int64_t keys, const std::uint64_t* bits, V (&top)[Vectors]) {
+    if (a_.bias) add_bias(k0, keys);
+    if (a_.score != nullptr) apply_score<Isa>(*a_.score, w_.s, ld, b_, h_, q0_, count_, k0, keys, w_.score);
+    const V factor(hooked_ ? log2e : 1.0f);
+    for (std::int64_t j = 0; j < keys; ++j) {
+      unroll<Vectors>([&](auto v) {
+        float* at = w_.s + j * ld + v * width;
+        V x = V::load(at) * factor;
+        if (bits != nullptr) x = select(mask_from_bits<Isa>(bits[j] >> (v * width)), x, V(-infinity));
+        x.store(at);
+        top[v] = max(x, top[v]);
+      });
+    }
+  }
+
+  void add_bias(std::int64_t k0, std::int64_t keys) {
+    const auto& s = a_.bias.strides;
+    const float* at = a_.bias.template as<const float>() + b_ * s[0] + h_ * s[1] + q0_ * s[2] + k0 * s[3];
+    if (s[2] == 0) {  // one number for all queries
+      for (std::int64_t j = 0; j < keys; ++j) {
+        const V x(at[j * s[3]]);
+        unroll<Vectors>([&](auto v) {
+          float* to = w_.s + j * ld + v * width;
+          (V::load(to) + x).store(to);
+        });
+      }
+      return;
+    }
+    for (std::int64_t q = 0; q < count_; ++q)
+      for (std::int64_t j = 0; j < keys; ++j) w_.s[j * ld + q] += at[q * s[2] + j * s[3]];
+  }
+
+  /// Pᵀ = 2^(Sᵀ − maximum) in place, the running sum, and what earlier outputs are to be multiplied by.
+  void weights(std::int64_t keys, const V (&top)[Vectors]) {
+    V shift[Vectors], sum[Vectors];
+    unroll<Vectors>([&](auto v) {
+      const V old = V::load(w_.top + v * width);
+      // A lane that has seen nothing yet has the maximum −inf; subtracting 0 instead keeps its weights 0, not NaN.
+      shift[v] = select(top[v] == V(-infinity), V(0.0f), top[v]);
+      const V alpha = exp2_flushed(old - shift[v]);
+      alpha.store(w_.alpha + v * width);
+      top[v].store(w_.top + v * width);
+      sum[v] = V::load(w_.sum + v * width) * alpha;
+    });
+    for (std::int64_t j = 0; j < keys; ++j) {
+      unroll<Vectors>([&](auto v) __attribute__((always_inline)) {
+        float* at = w_.s + j * ld + v * width;
+        const V p = exp2_flushed(V::load(at) - shift[v]);
+        p.store(at);
+        sum[v] += p;
+      });
+    }
+    unroll<Vectors>([&](auto v) { sum[v].store(w_.sum + v * width); });
+  }
+
+  void accumulate(std::int64_t k0, std::int64_t keys) {
+    const float* v0 = v_ + k0 * a_.v.strides[2];
+    for_row_blocks<Shape<Isa>::rows>(values_, [&](auto rows, std::int64_t first) {
+      Accumulators<Isa, rows, Vectors> acc;
+      float* o = w_.o + first * ld;
+      acc.each([&](auto r, auto v, V& x) __attribute__((always_inline)) {
+        x = V::load(o + r * ld + v * width) * V::load(w_.alpha + v * width);
+      });
+      multiply_columns(acc, v0 + first, a_.v.strides[2], w_.s, ld, keys);
+      acc.each([&](auto r, auto v, V& x) __attribute__((always_inline)) { x.store(o + r * ld + v * width); });
+    });
+  }
+
+  /// Whether every value of the tile is a finite number. Otherwise a weight of 0 must not meet it, for 0·NaN is NaN.
+  bool finite(std::int64_t k0, std::int64_t keys) const {
+    V zero(0.0f);
+    for (std::int64_t j = 0; j < keys; ++j) {
+      const float* row = v_ + (k0 + j) * a_.v.strides[2];
+      for (std::int64_t e = 0; e < values_; e += width)
+        zero = fma(V::load(row + e, static_cast<int>(std::min<std::int64_t>(width, values_ - e))), V(0.0f), zero);
+    }
+    return !any(zero != V(0.0f));
+  }
+
+  /// The same sum as accumulate(), in the same order, but a lane with weight 0 keeps what it has.
+  void accumulate_exactly(std::int64_t k0, std::int64_t keys) {
+    for (std::int64_t e = 0; e < values_; ++e) {
+      unroll<Vectors>([&](auto v) {
+        float* o = w_.o + e * ld + v * width;
+        V x = V::load(o) * V::load(w_.alpha + v * width);
+        for (std::int64_t j = 0; j < keys; ++j) {
+          const V p = V::load(w_.s + j * ld + v * width);
+          x = select(p != V(0.0f), fma(V(v_[(k0 + j) * a_.v.strides[2] + e]), p, x), x);
+        }
+        x.store(o);
+      });
+    }
+  }
+
+  void finish() {
+    unroll<Vectors>([&](auto v) {
+      const V top = V::load(w_.top + v * width), sum = V::load(w_.sum + v * width);
+      V factor(1.0f), denominator = sum;
+      if (a_.sink) {  // joins the denominator only
+        const V sink(a_.sink.template as<const float>()[h_ * a_.sink.strides[0]] * log2e);
+        const V larger = max(top, sink);
+        factor = exp2_flushed(top - larger);
+        denominator = fma(sum, factor, exp2_flushed(sink - larger));
+      }
+      select(sum == V(0.0f), V(0.0f), factor / denominator).store(w_.alpha + v * width);
+    });
+    for (std::int64_t e = 0; e < values_; ++e) {
+      unroll<Vectors>([&](auto v) {
+        float* o = w_.o + e * ld + v * width;
+        (V::load(o) * V::load(w_.alpha + v * width)).store(o);
+      });
+    }
+    float* out = a_.out.template as<float>() + b_ * a_.out.strides[0] + h_ * a_.out.strides[1] + q0_ * a_.out.strides[2];
+    transpose_out<Isa>(w_.o, ld, count_, values_, out, a_.out.strides[2]);
+    if (!a_.lse) return;
+    float* lse = a_.lse.template as<float>() + b_ * a_.lse.strides[0] + h_ * a_.lse.strides[1] + q0_ * a_.lse.strides[2];
+    for (std::int64_t q = 0; q < count_; ++q) {
+      const double sum = w_.sum[q];
+      lse[q * a_.lse.strides[2]] = sum == 0 ? -infinity : static_cast<float>(static_cast<double>(w_.top[q]) * 0.69314718055994531 + std::log(sum));
+    }
+  }
+
+  const kernel::Attention& a_;
+  const AttentionWork<Isa>& w_;
+  std::int64_t b_, h_, q0_, count_, dim_, values_;
+  const float *k_, *v_;
+  bool hooked_;
+};
+
+template <class Isa>
+kernel::Work plan_attention(const kernel::Attention& a) {
+  const auto& s = a.q.shape;
+  const std::int64_t strips = ceil_div(s[2], AttentionWork<Isa>::strip);
+  return {static_cast<std::size_t>(s[0] * s[1] * strips), AttentionWork<Isa>(a, nullptr).bytes};
+}
+
+template <class Isa>
+void run_attention(const kernel::Attention& a, std::size_t first, std::size_t last, void* workspace) {
+  constexpr std::int64_t strip = AttentionWork<Isa>::strip;
+  const AttentionWork<Isa> work(a, workspace);
+  const std::int64_t length = a.q.shape[2], strips = ceil_div(length, strip), heads = a.q.shape[1];
+  for (auto item = static_cast<std::int64_t>(first); item < static_cast<std::int64_t>(last); ++item) {
+    const std::int64_t head = item / strips;
+    const std::int64_t q0 = (strips - 1 - item % strips) * strip;  // under a causal mask the longest strip comes first
+    const std::int64_t count = std::min(strip, length - q0);
+    with_vectors<Isa>(count, [&](auto vectors) {
+      AttentionStrip<Isa, vectors>(a, work, head / heads, head % heads, q0, count).run();
+    });
+  }
+}
+
+}  // namespace treadle::simd

@@ -1,0 +1,52 @@
+#pragma once
+// AVX-512 (F, CD, DQ, BW, VL): sixteen lanes. `fma` is an intrinsic since xsimd 8.1 writes x * y + z for this ISA.
+
+#include <treadle/backends/simd/facade_portable.hpp>
+#include <treadle/backends/simd/facade_xsimd.hpp>
+
+#include <immintrin.h>
+
+namespace treadle::simd {
+
+struct avx512 {
+  static constexpr const char* name = "avx512";
+};
+
+template <>
+struct Ops<avx512> : XsimdOps<xsimd::avx512bw> {
+  using Mask = __mmask16;
+  static constexpr int registers = 32;
+
+  static Reg load_partial(const float* p, int n) { return _mm512_maskz_loadu_ps(first(n), p); }
+  static void store_partial(float* p, Reg r, int n) { _mm512_mask_storeu_ps(p, first(n), r); }
+
+  static Reg fma(Reg a, Reg b, Reg c) { return _mm512_fmadd_ps(a, b, c); }
+  static Reg flip_sign(Reg a) { return _mm512_xor_ps(a, sign()); }
+  static Reg abs(Reg a) { return _mm512_andnot_ps(sign(), a); }
+  static Reg copy_sign(Reg a, Reg s) { return _mm512_or_ps(_mm512_andnot_ps(sign(), a), _mm512_and_ps(sign(), s)); }
+  static Reg nearest(Reg a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+  static Reg power_of_two(Reg n) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127)), 23));
+  }
+  /// p·2ⁿ, or 0 where x < −126 (NaN passes): the last step of exp2 in one instruction.
+  static Reg scale_or_flush(Reg p, Reg n, Reg x) {
+    return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, _mm512_set1_ps(-126.0f), _CMP_NLT_UQ), p, n);
+  }
+
+  static Mask less(Reg a, Reg b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
+  static Mask less_equal(Reg a, Reg b) { return _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ); }
+  static Mask equal(Reg a, Reg b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
+  static Mask not_equal(Reg a, Reg b) { return _mm512_cmp_ps_mask(a, b, _CMP_NEQ_UQ); }
+  static Reg select(Mask m, Reg a, Reg b) { return _mm512_mask_blend_ps(m, b, a); }
+  static Reg max(Reg a, Reg b) { return _mm512_max_ps(a, b); }
+  static Reg min(Reg a, Reg b) { return _mm512_min_ps(a, b); }
+  static Mask mask_from_bits(std::uint64_t bits) { return static_cast<Mask>(bits); }
+  static bool any(Mask m) { return m != 0; }
+  static void pin(Reg& a) { asm("" : "+v"(a)); }
+
+ private:
+  static Reg sign() { return _mm512_set1_ps(-0.0f); }
+  static __mmask16 first(int n) { return static_cast<__mmask16>((1u << n) - 1u); }
+};
+
+}  // namespace treadle::simd

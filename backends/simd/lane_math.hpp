@@ -1,0 +1,54 @@
+#pragma once
+// The functions of traced expressions on arrays, by the same definitions as the kernels'.
+
+#include <treadle/backends/simd/math.hpp>
+#include <treadle/backends/simd/score_tile.hpp>
+
+namespace treadle::simd {
+
+template <class Isa>
+struct VectorLaneMath : scalar::PlainMath<Isa> {
+  template <class F>
+  static void map(const float* x, float* out, int n, F f) {
+    constexpr int width = Vec<Isa>::width;
+    int i = 0;
+    for (; i + width <= n; i += width) f(Vec<Isa>::load(x + i)).store(out + i);
+    if (i < n) f(Vec<Isa>::load(x + i, n - i)).store(out + i, n - i);
+  }
+  static void exp(const float* x, float* out, int n) {
+    map(x, out, n, [](Vec<Isa> a) { return simd::exp(a); });
+  }
+  static void tanh(const float* x, float* out, int n) {
+    map(x, out, n, [](Vec<Isa> a) { return simd::tanh(a); });
+  }
+  static void sqrt(const float* x, float* out, int n) {
+    map(x, out, n, [](Vec<Isa> a) { return simd::sqrt(a); });
+  }
+  static void sigmoid(const float* x, float* out, int n) {
+    map(x, out, n, [](Vec<Isa> a) { return simd::sigmoid(a); });
+  }
+  static void fma(const float* x, const float* y, const float* z, float* out, int n) {
+    using V = Vec<Isa>;
+    constexpr int width = V::width;
+    int i = 0;
+    for (; i + width <= n; i += width) simd::fma(V::load(x + i), V::load(y + i), V::load(z + i)).store(out + i);
+    if (i < n) simd::fma(V::load(x + i, n - i), V::load(y + i, n - i), V::load(z + i, n - i)).store(out + i, n - i);
+  }
+};
+
+template <>
+struct LaneMath<portable> : VectorLaneMath<portable> {};
+#if defined(__AVX2__) && defined(__FMA__)
+template <>
+struct LaneMath<avx2> : VectorLaneMath<avx2> {};
+#endif
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+template <>
+struct LaneMath<avx512> : VectorLaneMath<avx512> {};
+#endif
+#if defined(__aarch64__)
+template <>
+struct LaneMath<neon64> : VectorLaneMath<neon64> {};
+#endif
+
+}  // namespace treadle::simd

@@ -1,0 +1,45 @@
+// Every kernel, for the ISA that TREADLE_ISA_TAG names, in the table TREADLE_ISA_TABLE. Compiled once per ISA with that ISA's flags; afterwards the table is
+// the only symbol that other files see (cmake/isa.cmake).
+
+#include <treadle/backends/simd/attention.hpp>
+#include <treadle/backends/simd/burn.hpp>
+#include <treadle/backends/simd/copy.hpp>
+#include <treadle/backends/simd/elementwise.hpp>
+#include <treadle/backends/simd/linear.hpp>
+#include <treadle/backends/simd/linear_attention.hpp>
+#include <treadle/backends/simd/matmul.hpp>
+#include <treadle/backends/simd/norms.hpp>
+#include <treadle/backends/simd/softmax.hpp>
+#include <treadle/backends/simd/tables.hpp>
+
+namespace treadle::kernel {
+namespace {
+
+using Isa = simd::TREADLE_ISA_TAG;
+
+constexpr Table make_table() {
+  using namespace simd;
+  return {
+      .isa = Isa::name,
+      .attention = {"attention", plan_attention<Isa>, run_attention<Isa>},
+      .linear_attention = {"linear_attention", plan_linear_attention<Isa>, run_linear_attention<Isa>},
+      .linear = {"linear", plan_linear<Isa>, run_linear<Isa>},
+      .matmul = {"matmul", plan_matmul<Isa>, run_matmul<Isa>},
+      .layer_norm = {"layer_norm", plan_norm<Isa, LayerNorm>, run_layer_norm<Isa>},
+      .rms_norm = {"rms_norm", plan_norm<Isa, RmsNorm>, run_rms_norm<Isa>},
+      .softmax = {"softmax", plan_softmax<Isa>, run_softmax<Isa>},
+      .elementwise = {"elementwise", plan_elementwise<Isa>, run_elementwise<Isa>},
+      .combine = {"combine", plan_combine<Isa>, run_combine<Isa>},
+      .copy = {"copy", plan_copy<Isa>, run_copy<Isa>},
+      .embedding = {"embedding", plan_embedding<Isa>, run_embedding<Isa>},
+      .packed_bytes = packed_bytes<Isa>,
+      .pack = pack<Isa>,
+      .fma_burn = fma_burn<Isa>,
+  };
+}
+
+}  // namespace
+
+constinit const Table TREADLE_ISA_TABLE = make_table();
+
+}  // namespace treadle::kernel
