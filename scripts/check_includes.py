@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Includes go one way: graph <- ops <- passes <- backends <- models, io, cli. ops/ names no ISA, backends/ no model."""
+"""Includes go one way: graph <- ops <- passes <- backends <- models, io, cli. ops/ names no ISA, backends/ names no model."""
 import pathlib
 import re
 import sys
@@ -10,17 +10,20 @@ ALLOWED = {
     "passes": {"graph", "ops", "passes"},
     "backends": {"graph", "ops", "passes", "backends"},
     "io": {"graph", "ops", "passes", "backends", "io"},
-    "models": {"graph", "ops", "passes", "backends", "models", "io"},
+    "models": {"graph", "ops", "passes", "backends", "io", "models"},
 }
+NAMES = {"ops": r"avx|neon|sse\d|xsimd", "backends": r"\b(gpt|bert|llama|t5|vit|longformer|minilm)"}
 bad = []
 root = pathlib.Path(__file__).resolve().parent.parent
 for folder, allowed in ALLOWED.items():
-    for path in sorted((root / folder).rglob("*.[hc]pp")):
+    for path in sorted(p for p in (root / folder).rglob("*") if p.suffix in {".hpp", ".cpp", ".h"}):
         text = path.read_text()
-        for included in re.findall(r"#include <treadle/(\w+)/", text):
+        for included in re.findall(r'#include [<"]treadle/(\w+)/', text):
             if included not in allowed:
                 bad.append(f"{path.relative_to(root)}: {folder}/ may not include {included}/")
-        if folder == "ops" and re.search(r"avx2|avx512|neon|xsimd", text):
-            bad.append(f"{path.relative_to(root)}: ops/ names no ISA")
+        for included in re.findall(r'#include "([^"]*\.\./[^"]*)"', text):
+            bad.append(f"{path.relative_to(root)}: write <treadle/...> for {included}")
+        for name in re.findall(NAMES.get(folder, "$^"), text, re.IGNORECASE):
+            bad.append(f"{path.relative_to(root)}: {folder}/ does not name '{name}'")
 print("\n".join(bad) or "includes go one way")
 sys.exit(1 if bad else 0)

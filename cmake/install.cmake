@@ -1,0 +1,21 @@
+# Installation: the library, its headers and a package file, so that find_package(Treadle) gives Treadle::treadle.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+install(TARGETS treadle EXPORT TreadleTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# Not installed: the inside of the kernels, and what shows a type of a library that users need not have.
+install(DIRECTORY graph ops passes backends models io DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/treadle
+  FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h"
+  PATTERN "backends/simd" EXCLUDE PATTERN "ops/arrays.hpp" EXCLUDE PATTERN "io/case.hpp" EXCLUDE)
+file(GLOB treadle_headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/*.hpp)
+install(FILES ${treadle_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/treadle)
+install(DIRECTORY examples/data DESTINATION ${CMAKE_INSTALL_DATADIR}/treadle)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+set(treadle_package ${CMAKE_INSTALL_LIBDIR}/cmake/Treadle)
+install(EXPORT TreadleTargets NAMESPACE Treadle:: DESTINATION ${treadle_package})
+configure_package_config_file(cmake/TreadleConfig.cmake.in ${CMAKE_BINARY_DIR}/TreadleConfig.cmake
+  INSTALL_DESTINATION ${treadle_package})
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/TreadleConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/TreadleConfig.cmake ${CMAKE_BINARY_DIR}/TreadleConfigVersion.cmake
+  DESTINATION ${treadle_package})
