@@ -22,14 +22,18 @@ AttributeKind kind_of(key k) {
     case key::scale:
     case key::eps:
     case key::base:
-    case key::value: return AttributeKind::number;
+    case key::value:
+      return AttributeKind::number;
     case key::begin:
     case key::length:
     case key::offset:
     case key::q_len:
-    case key::k_len: return AttributeKind::dim;
-    case key::expression: return AttributeKind::scalar;
-    default: return AttributeKind::integer;
+    case key::k_len:
+      return AttributeKind::dim;
+    case key::expression:
+      return AttributeKind::scalar;
+    default:
+      return AttributeKind::integer;
   }
 }
 
@@ -53,7 +57,8 @@ class Parser {
   std::map<std::int64_t, std::int32_t> nodes_;  ///< number in the text → node
 
   [[noreturn]] void fail(const std::string& wrong, const std::string& right) const {
-    const auto line = 1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(std::min(at_, text_.size())), '\n');
+    const auto line =
+        1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(std::min(at_, text_.size())), '\n');
     throw std::invalid_argument("line " + std::to_string(line) + ": " + wrong + "; expected " + right);
   }
   std::string next_word() const {
@@ -139,7 +144,8 @@ class Parser {
   int degree(Dim d) const {
     int most = 0;
     for (const DimTerm& t : g_.dims.view().terms_of(d))
-      most = std::max(most, static_cast<int>(std::count_if(t.atoms.begin(), t.atoms.end(), [](int a) { return a >= 0; })));
+      most =
+          std::max(most, static_cast<int>(std::count_if(t.atoms.begin(), t.atoms.end(), [](int a) { return a >= 0; })));
     return most;
   }
   Dim factor(int depth) {
@@ -165,7 +171,8 @@ class Parser {
     Dim d = factor(depth);
     while (accept('*')) {
       const Dim f = factor(depth);
-      if (degree(d) + degree(f) > max_degree) fail("a product of too many dims", "at most " + std::to_string(max_degree));
+      if (degree(d) + degree(f) > max_degree)
+        fail("a product of too many dims", "at most " + std::to_string(max_degree));
       d = g_.dims.multiply(d, f);
     }
     return d;
@@ -207,12 +214,14 @@ class Parser {
     Value v;
     const std::int64_t number = integer_literal("the number of a node");
     const auto found = nodes_.find(number);
-    if (found == nodes_.end()) fail("node %" + std::to_string(number) + " is not defined yet", "a node that stands above");
+    if (found == nodes_.end())
+      fail("node %" + std::to_string(number) + " is not defined yet", "a node that stands above");
     v.node = found->second;
     if (accept('#')) v.output = static_cast<std::int32_t>(integer_literal("the number of an output"));
     const int outputs = g_.nodes[v.node].outputs.count;
     if (v.output < 0 || v.output >= outputs)
-      fail("output " + std::to_string(v.output) + " of %" + std::to_string(number), "less than " + std::to_string(outputs));
+      fail("output " + std::to_string(v.output) + " of %" + std::to_string(number),
+           "less than " + std::to_string(outputs));
     return v;
   }
   std::vector<Value> list() {
@@ -245,7 +254,8 @@ class Parser {
       if (*k == key::perm) {
         std::int64_t code = 0, place = 1;
         for (std::int64_t axis : values) {
-          if (axis < 0 || axis > 7 || values.size() > max_rank) fail("axis " + std::to_string(axis), "up to 6 axes from 0 to 5");
+          if (axis < 0 || axis > 7 || values.size() > max_rank)
+            fail("axis " + std::to_string(axis), "up to 6 axes from 0 to 5");
           code += place * axis;
           place *= 8;
         }
@@ -259,10 +269,14 @@ class Parser {
       return {*k, AttributeKind::table, first, 0};
     }
     switch (kind_of(*k)) {
-      case AttributeKind::number: return number(*k, number_literal());
-      case AttributeKind::dim: return dim_attribute(*k, dim());
-      case AttributeKind::scalar: return scalar_attribute(*k, expression(o));
-      default: break;
+      case AttributeKind::number:
+        return number(*k, number_literal());
+      case AttributeKind::dim:
+        return dim_attribute(*k, dim());
+      case AttributeKind::scalar:
+        return scalar_attribute(*k, expression(o));
+      default:
+        break;
     }
     if (*k != key::function) return integer(*k, integer_literal("an integer"));
     const std::string_view f = word("the name of an activation");
@@ -274,11 +288,12 @@ class Parser {
     expect('`', "before an expression");
     const std::size_t end = text_.find('`', at_);
     if (end == std::string_view::npos) fail("an expression without an end", "'`'");
-    const scalar::Parsed parsed =
-        scalar::parse(g_.scalars, text_.substr(at_, end - at_), o == op::mask ? scalar::Type::boolean : scalar::Type::number);
+    const scalar::Parsed parsed = scalar::parse(g_.scalars, text_.substr(at_, end - at_),
+                                                o == op::mask ? scalar::Type::boolean : scalar::Type::number);
     if (!parsed) {
       at_ += parsed.error.position;
-      fail("an expression that cannot be read at " + next_word() + ": " + parsed.error.what, "an expression such as `k <= q`");
+      fail("an expression that cannot be read at " + next_word() + ": " + parsed.error.what,
+           "an expression such as `k <= q`");
     }
     at_ = end + 1;
     return parsed.root;

@@ -96,7 +96,9 @@ class Generator {
     for (Shape& x : outputs) s.outputs.push_back({dtype, std::move(x)});
     return {add_node(g_, s), 0};
   }
-  Value source(op o, const std::string& leaf, DType dtype, const Shape& dims) { return node(o, {}, {}, {dims}, leaf, dtype); }
+  Value source(op o, const std::string& leaf, DType dtype, const Shape& dims) {
+    return node(o, {}, {}, {dims}, leaf, dtype);
+  }
   Value parameter(const Shape& dims, const char* kind = "weight") {
     return source(op::parameter, "p" + std::to_string(names_++) + "." + kind, f32, dims);
   }
@@ -133,11 +135,13 @@ class Generator {
   std::int64_t width(Value v) { return *g_.dims.constant(shape(v).back()); }
   std::int64_t random_width() { return 4 * (1 + pick(3)); }
 
-  Value unary(op o, Value x, std::vector<Attribute> attributes = {}) { return node(o, {x}, std::move(attributes), {shape(x)}); }
+  Value unary(op o, Value x, std::vector<Attribute> attributes = {}) {
+    return node(o, {x}, std::move(attributes), {shape(x)});
+  }
   Value scaled(Value x, double factor) { return unary(op::scale, x, {number(key::factor, factor)}); }
   Value activated(Value x) {
-    const activation safe[] = {activation::relu, activation::gelu, activation::gelu_tanh, activation::silu, activation::sigmoid,
-                               activation::tanh, activation::erf,  activation::elu_plus_one};
+    const activation safe[] = {activation::relu,    activation::gelu, activation::gelu_tanh, activation::silu,
+                               activation::sigmoid, activation::tanh, activation::erf,       activation::elu_plus_one};
     return unary(op::activation, x, {integer(key::function, static_cast<std::int64_t>(safe[pick(8)]))});
   }
   Value linear(Value x, std::int64_t out, bool bias) {
@@ -160,7 +164,8 @@ class Generator {
   Value transposed(Value x) {
     Shape dims = shape(x);
     std::swap(dims[dims.size() - 1], dims[dims.size() - 2]);
-    return node(op::transpose, {x}, {integer(key::perm, dims.size() == 4 ? 0 + 8 * 1 + 64 * 3 + 512 * 2 : 0 + 8 * 2 + 64 * 1)}, {dims});
+    return node(op::transpose, {x},
+                {integer(key::perm, dims.size() == 4 ? 0 + 8 * 1 + 64 * 3 + 512 * 2 : 0 + 8 * 2 + 64 * 1)}, {dims});
   }
   Value matmul(Value a, Value b) {
     Shape dims = shape(a);
@@ -180,11 +185,13 @@ class Generator {
     Value x = node(op::embedding, {table, tokens_}, {}, {{batch_, seq_, n(8)}});
     if (chance(50)) {
       const Value learned = parameter({n(16), n(8)});
-      x = sum(x, node(op::positions, {learned}, {dim_attribute(key::offset, n(0)), dim_attribute(key::length, seq_)}, {{seq_, n(8)}}));
+      x = sum(x, node(op::positions, {learned}, {dim_attribute(key::offset, n(0)), dim_attribute(key::length, seq_)},
+                      {{seq_, n(8)}}));
     }
     if (chance(50))
       x = sum(x, node(op::sinusoidal_positions, {},
-                      {dim_attribute(key::offset, n(0)), dim_attribute(key::length, seq_), number(key::base, 10000)}, {{seq_, n(8)}}));
+                      {dim_attribute(key::offset, n(0)), dim_attribute(key::length, seq_), number(key::base, 10000)},
+                      {{seq_, n(8)}}));
     return x;
   }
 
@@ -225,10 +232,11 @@ class Generator {
     const bool causal = shape(k)[2] == seq_ && chance(50), lengths = chance(25);
     std::vector<Value> inputs{q, k, v};
     if (lengths) inputs.push_back(lengths_);
-    return node(op::linear_attention, inputs,
-                {integer(key::causal, causal), number(key::eps, 1e-3),
-                 integer(key::function, static_cast<std::int64_t>(activation::elu_plus_one)), integer(key::has_mask, lengths)},
-                {out});
+    return node(
+        op::linear_attention, inputs,
+        {integer(key::causal, causal), number(key::eps, 1e-3),
+         integer(key::function, static_cast<std::int64_t>(activation::elu_plus_one)), integer(key::has_mask, lengths)},
+        {out});
   }
   /// softmax(scale(q kᵀ) + mask) v from primitive nodes, in one of the ways that people write it.
   Value written_out(Value q, Value k, Value v, double factor) {
@@ -247,7 +255,8 @@ class Generator {
         const Value bias = node(op::mask_to_bias, {mask(k_len)}, {}, {{n(1), n(1), seq_, k_len}});
         s = node(op::add, chance(50) ? std::vector<Value>{s, bias} : std::vector<Value>{bias, s}, {}, {shape(s)});
       } else if (heads && chance(60)) {
-        s = node(op::select, {mask(k_len), s}, {number(key::value, -std::numeric_limits<double>::infinity())}, {shape(s)});
+        s = node(op::select, {mask(k_len), s}, {number(key::value, -std::numeric_limits<double>::infinity())},
+                 {shape(s)});
       } else if (k_len == seq_ && chance(60)) {
         s = sum(s, bias_);
       } else {
@@ -299,7 +308,8 @@ class Generator {
     const bool named = !options_.written_out || chance(50);
     const std::int64_t kv_heads = named && chance(30) ? 1 : heads;
     const Value q = split(linear(x, heads * dim, bias), heads);
-    Value k = split(linear(other, kv_heads * dim, bias), kv_heads), v = split(linear(other, kv_heads * dim, bias), kv_heads);
+    Value k = split(linear(other, kv_heads * dim, bias), kv_heads),
+          v = split(linear(other, kv_heads * dim, bias), kv_heads);
     if (!cross && chance(20)) {
       k = cached(k);
       v = cached(v);
@@ -322,13 +332,17 @@ class Generator {
     const Value x = any();
     Value y;
     switch (pick(14)) {
-      case 0: y = linear(x, random_width(), chance(50)); break;
+      case 0:
+        y = linear(x, random_width(), chance(50));
+        break;
       case 1: {
         y = activated(linear(x, random_width(), chance(50)));
         if (chance(50)) y = linear(y, random_width(), chance(50));
         break;
       }
-      case 2: y = sum(linear(x, width(x), false), parameter({shape(x).back()}, "bias")); break;
+      case 2:
+        y = sum(linear(x, width(x), false), parameter({shape(x).back()}, "bias"));
+        break;
       case 3: {
         const Value f = linear(activated(linear(x, random_width(), true)), width(x), chance(50));
         y = chance(50) ? sum(x, f) : sum(f, x);
@@ -341,14 +355,19 @@ class Generator {
         y = chance(60) && shape(a) == shape(x) ? sum(x, a) : a;
         break;
       }
-      case 7: y = norm(x); break;
+      case 7:
+        y = norm(x);
+        break;
       case 8: {
         const Value other = alike(x);
-        y = chance(50) ? sum(x, other) : unary(op::activation, node(op::multiply, {x, other}, {}, {shape(x)}),
-                                               {integer(key::function, static_cast<std::int64_t>(activation::tanh))});
+        y = chance(50) ? sum(x, other)
+                       : unary(op::activation, node(op::multiply, {x, other}, {}, {shape(x)}),
+                               {integer(key::function, static_cast<std::int64_t>(activation::tanh))});
         break;
       }
-      case 9: y = chance(50) ? unary(op::softmax, x) : scaled(activated(x), 0.5); break;
+      case 9:
+        y = chance(50) ? unary(op::softmax, x) : scaled(activated(x), 0.5);
+        break;
       case 10: {
         const Value t = transposed(x);
         y = chance(50) ? transposed(t) : unary(op::softmax, matmul(x, matmul(t, x)));
@@ -360,11 +379,16 @@ class Generator {
         dims.back() = n(width(x) + width(z));
         const Value both = node(op::concatenate, {x, z}, {integer(key::axis, 2)}, {dims});
         dims.back() = n(4);
-        y = node(op::slice, {both}, {integer(key::axis, 2), dim_attribute(key::begin, n(2)), dim_attribute(key::length, n(4))}, {dims});
+        y = node(op::slice, {both},
+                 {integer(key::axis, 2), dim_attribute(key::begin, n(2)), dim_attribute(key::length, n(4))}, {dims});
         break;
       }
-      case 12: y = twice(x); break;
-      default: y = static_cast<int>(levels_.size()) <= options_.depth ? repeat() : norm(x); break;
+      case 12:
+        y = twice(x);
+        break;
+      default:
+        y = static_cast<int>(levels_.size()) <= options_.depth ? repeat() : norm(x);
+        break;
     }
     here().pool.push_back(y);
   }
@@ -384,14 +408,17 @@ class Generator {
 
     Level level;
     level.region = static_cast<std::int32_t>(g_.regions.size());
-    level.scope = g_.strings.intern((here().scope < 0 ? "" : std::string(g_.strings[here().scope]) + ".") + "r" + std::to_string(names_++) + ".#");
+    level.scope = g_.strings.intern((here().scope < 0 ? "" : std::string(g_.strings[here().scope]) + ".") + "r" +
+                                    std::to_string(names_++) + ".#");
     level.carried = static_cast<std::int64_t>(carried.size());
     g_.regions.push_back({here().region, -1, {}});
     std::vector<Value> inner;
     for (Value v : carried) inner.push_back(region_input(v, level.region, static_cast<std::int64_t>(inner.size())));
     level.pool = inner;
     levels_.push_back(level);
-    if (chance(50)) here().pool.push_back(reach(outer_pool[static_cast<std::size_t>(pick(static_cast<int>(outer_pool.size())))], levels_.size() - 1));
+    if (chance(50))
+      here().pool.push_back(
+          reach(outer_pool[static_cast<std::size_t>(pick(static_cast<int>(outer_pool.size())))], levels_.size() - 1));
     const int pieces = 1 + pick(4);
     for (int i = 0; i < pieces; ++i) piece();
 
@@ -405,18 +432,21 @@ class Generator {
     while (chance(30)) sides.push_back(any());
     return close(carried, results, sides, times);
   }
-  Value close(const std::vector<Value>& carried, std::vector<Value> results, const std::vector<Value>& sides, std::int64_t times) {
+  Value close(const std::vector<Value>& carried, std::vector<Value> results, const std::vector<Value>& sides,
+              std::int64_t times) {
     const Level closed = here();
     levels_.pop_back();
     std::vector<Value> inputs = carried;
     for (const Capture& c : closed.captures) inputs.push_back(c.outer);
     for (const Capture& c : closed.states) {
-      g_.attributes[static_cast<std::size_t>(g_.nodes[c.inner.node].attributes.first)].integer = static_cast<std::int64_t>(inputs.size());
+      g_.attributes[static_cast<std::size_t>(g_.nodes[c.inner.node].attributes.first)].integer =
+          static_cast<std::int64_t>(inputs.size());
       inputs.push_back(c.outer);
     }
     results.insert(results.end(), sides.begin(), sides.end());
     for (const Capture& c : closed.states) results.push_back(c.inner);
-    g_.regions[closed.region].results = {static_cast<std::int32_t>(g_.edges.size()), static_cast<std::int32_t>(results.size())};
+    g_.regions[closed.region].results = {static_cast<std::int32_t>(g_.edges.size()),
+                                         static_cast<std::int32_t>(results.size())};
     g_.edges.insert(g_.edges.end(), results.begin(), results.end());
     std::vector<Shape> outputs;
     for (std::size_t i = 0; i < results.size(); ++i) {
@@ -426,8 +456,9 @@ class Generator {
     }
     const auto size = [](const auto& v) { return static_cast<std::int64_t>(v.size()); };
     const Value made = node(op::repeat, inputs,
-                            {integer(key::times, times), integer(key::carried, size(carried)), integer(key::captured, size(closed.captures)),
-                             integer(key::states, size(closed.states)), integer(key::sides, size(sides)), integer(key::region, closed.region)},
+                            {integer(key::times, times), integer(key::carried, size(carried)),
+                             integer(key::captured, size(closed.captures)), integer(key::states, size(closed.states)),
+                             integer(key::sides, size(sides)), integer(key::region, closed.region)},
                             outputs);
     g_.regions[closed.region].repeat_node = made.node;
     if (levels_.size() == 1)

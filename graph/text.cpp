@@ -101,8 +101,7 @@ class Printer {
     }
     if (a.kind == AttributeKind::number) return s + number_text(a.number);
     if (a.kind == AttributeKind::dim) return s + to_text(g_, static_cast<Dim>(a.integer));
-    if (a.kind == AttributeKind::scalar)
-      return s + "`" + scalar::print(g_.scalars, static_cast<int>(a.integer)) + "`";
+    if (a.kind == AttributeKind::scalar) return s + "`" + scalar::print(g_.scalars, static_cast<int>(a.integer)) + "`";
     if (a.key == key::function && a.integer >= 0 && a.integer < static_cast<std::int64_t>(std::size(activation_names)))
       return s + std::string(name(static_cast<activation>(a.integer)));
     if (a.key == key::perm) {
@@ -157,7 +156,8 @@ std::string to_text(GraphView g, Dim d) {
   for (const Term& t : terms) {
     const bool negative = t.coefficient < 0;
     s += s.empty() ? (negative ? "-" : "") : (negative ? " - " : " + ");
-    const auto size = negative ? 0 - static_cast<std::uint64_t>(t.coefficient) : static_cast<std::uint64_t>(t.coefficient);
+    const auto size =
+        negative ? 0 - static_cast<std::uint64_t>(t.coefficient) : static_cast<std::uint64_t>(t.coefficient);
     if (size != 1 || t.atoms.empty()) s += std::to_string(size) + (t.atoms.empty() ? "" : "*");
     for (std::size_t i = 0; i < t.atoms.size(); ++i) s += (i ? "*" : "") + t.atoms[i];
   }

@@ -12,10 +12,11 @@
 //   } : f32[batch, seq, 768]
 //   %7 = output "hidden" (%6) : f32[batch, seq, 768]
 //
-// One name is the leaf, two are scope and leaf. `%7#1` is output 1 of node 7. A number is the node's place in the canonical
-// order (a repeat stands directly behind its body), so text is stable: printing what was parsed gives the same text. Dims
-// are expressions (`patches + 1`, `2*batch*seq`, `ceil_div(seq, 4)`), traced functions stand between backquotes, one integer
-// per iteration is written `[1, 2, 3]`, and `//` starts a comment. Source lines of the model are not printed.
+// One name is the leaf, two are scope and leaf. `%7#1` is output 1 of node 7. A number is the node's place in the
+// canonical order (a repeat stands directly behind its body), so text is stable: printing what was parsed gives the
+// same text. Dims are expressions (`patches + 1`, `2*batch*seq`, `ceil_div(seq, 4)`), traced functions stand between
+// backquotes, one integer per iteration is written `[1, 2, 3]`, and `//` starts a comment. Source lines of the model
+// are not printed.
 
 #include <treadle/graph/graph.hpp>
 

@@ -9,13 +9,14 @@
 //   %8 = softmax (%7)
 //   %9 = matmul (%8, %2)
 //
-// Between the first product and the softmax may stand, in any order and number: scale by a positive factor, addition of a mask's
-// bias, selection by a mask with −inf, addition of an f32 tensor. Scales may also stand on q, on k, or on its transpose. The
-// first mask becomes the node's mask; everything else that is added becomes its bias, multiplied by the scales that came after
-// it. Operands of rank 2 and 3 get heads (and a batch) of size 1. What disappears must have no other reader.
+// Between the first product and the softmax may stand, in any order and number: scale by a positive factor, addition of
+// a mask's bias, selection by a mask with −inf, addition of an f32 tensor. Scales may also stand on q, on k, or on its
+// transpose. The first mask becomes the node's mask; everything else that is added becomes its bias, multiplied by the
+// scales that came after it. Operands of rank 2 and 3 get heads (and a batch) of size 1. What disappears must have no
+// other reader.
 
-#include <treadle/passes/remove_dead_nodes.hpp>
 #include <treadle/ops/rule.hpp>
+#include <treadle/passes/remove_dead_nodes.hpp>
 
 #include <limits>
 
@@ -24,13 +25,13 @@ namespace written_out {
 
 /// What stands between q, k and the softmax. Values of the old graph.
 struct Scores {
-  Value q, keys;           ///< keys: [.., d, m]
-  double scale = 1;        ///< of q·k
-  Value mask;              ///< boolean, or not valid
+  Value q, keys;     ///< keys: [.., d, m]
+  double scale = 1;  ///< of q·k
+  Value mask;        ///< boolean, or not valid
   struct Term {
     Value value;
     double factor = 1;
-    bool mask = false;     ///< a further mask, to be added as a bias
+    bool mask = false;  ///< a further mask, to be added as a bias
   };
   std::vector<Term> bias;
   std::int32_t product = -1;
@@ -38,7 +39,8 @@ struct Scores {
 
 constexpr bool positive(double x) { return x > 0 && x < std::numeric_limits<double>::infinity(); }
 
-/// Strips scales; their factors multiply `factor`. The value below is read in place of v, which other nodes may go on reading.
+/// Strips scales; their factors multiply `factor`. The value below is read in place of v, which other nodes may go on
+/// reading.
 constexpr Value strip_scales(const Rewriter& r, Value v, double& factor) {
   while (r.is(v, op::scale)) {
     factor *= r.old().get_number(v.node, key::factor, 1);
@@ -79,7 +81,8 @@ constexpr bool match_scores(const Rewriter& r, Value v, Scores& s) {
         const Value a = r.input(n, 0), b = r.input(n, 1);
         const auto leads = [&](Value x) {
           return r.single_use(x) && r.same_shape(x, scores) &&
-                 (r.op_of(x) == op::matmul || r.op_of(x) == op::scale || r.op_of(x) == op::select || r.op_of(x) == op::add);
+                 (r.op_of(x) == op::matmul || r.op_of(x) == op::scale || r.op_of(x) == op::select ||
+                  r.op_of(x) == op::add);
         };
         const bool first = leads(a) && !(leads(b) && r.op_of(a) != op::matmul && r.op_of(b) == op::matmul);
         if (!first && !leads(b)) return false;
@@ -97,14 +100,16 @@ constexpr bool match_scores(const Rewriter& r, Value v, Scores& s) {
         s.keys = strip_scales(r, r.input(n, 1), s.scale);
         s.product = n;
         return true;
-      default: return false;
+      default:
+        return false;
     }
   }
 }
 
 constexpr std::int64_t swap_last_two(std::size_t rank) {
   std::int64_t code = 0, place = 1;
-  for (std::size_t i = 0; i < rank; ++i, place *= 8) code += place * static_cast<std::int64_t>(i + 2 < rank ? i : i + 2 == rank ? i + 1 : i - 1);
+  for (std::size_t i = 0; i < rank; ++i, place *= 8)
+    code += place * static_cast<std::int64_t>(i + 2 < rank ? i : i + 2 == rank ? i + 1 : i - 1);
   return code;
 }
 
@@ -198,7 +203,8 @@ constexpr bool replace_attention(Rewriter& r, std::int32_t n) {
   Scores s;
   const Value v = r.input(n, 1);
   if (!match_scores(r, r.input(r.input(n, 0).node, 0), s) || !shapes_fit(r, s, v)) return false;
-  // What is read moves down to where the result stands; an append in between would change a state that is read directly.
+  // What is read moves down to where the result stands; an append in between would change a state that is read
+  // directly.
   if (r.is_state(s.q) || r.is_state(s.keys) || r.is_state(v)) return false;
 
   std::vector<Dim> k_shape;

@@ -7,8 +7,8 @@
 //   %5 = linear (%3, %4) {has_bias=0, has_residual=0, function=none}
 //   %6 = add (%0, %5)                          →   %5 = linear (%3, %4, %0) {has_bias=0, has_residual=1, function=none}
 //
-// Only if nothing else reads the projection, and if the other operand of the addition has the projection's shape (residual) or
-// is a parameter [out] (bias).
+// Only if nothing else reads the projection, and if the other operand of the addition has the projection's shape
+// (residual) or is a parameter [out] (bias).
 
 #include <treadle/passes/remove_dead_nodes.hpp>
 
@@ -54,9 +54,11 @@ constexpr Graph fuse_epilogue(Graph g, PassReport* report = nullptr) {
         epilogue::set(s, key::function, r.old().get_integer(n, key::function));
       } else {
         const Value other = r.input(n, 1 - i);
-        const bool bias = r.is(other, op::parameter) && r.shape(other).size() == 1 && r.shape(other)[0] == r.shape({n, 0}).back() &&
-                          !epilogue::has(s, key::has_bias) && !epilogue::has(s, key::function);
-        // A state may be written between the projection and the addition, but both read it where they stand: at the addition.
+        const bool bias = r.is(other, op::parameter) && r.shape(other).size() == 1 &&
+                          r.shape(other)[0] == r.shape({n, 0}).back() && !epilogue::has(s, key::has_bias) &&
+                          !epilogue::has(s, key::function);
+        // A state may be written between the projection and the addition, but both read it where they stand: at the
+        // addition.
         if (!bias && !r.same_shape({n, 0}, other)) continue;
         epilogue::set(s, bias ? key::has_bias : key::has_residual, 1);
         s.inputs.push_back(r.map(other));

@@ -7,8 +7,8 @@
 //   %4 = attention (%2, %2, %2, %3)
 //
 // Inside one region: a body's nodes and the outer ones are not compared. Never merged: what has an identity (inputs,
-// parameters, states, appends, repeats, outputs), and what reads a state directly, since an append may stand between the two.
-// Names of other nodes do not matter; the first one stays.
+// parameters, states, appends, repeats, outputs), and what reads a state directly, since an append may stand between
+// the two. Names of other nodes do not matter; the first one stays.
 
 #include <treadle/passes/rewrite.hpp>
 
@@ -27,7 +27,8 @@ using Twins = std::vector<std::int32_t>;
 /// Same op, region, inputs (after merging) and attributes. Outputs then are the same too.
 constexpr bool same(GraphView g, const Twins& twins, std::int32_t a, std::int32_t b) {
   const NodeData &x = g.nodes[a], &y = g.nodes[b];
-  if (x.region != y.region || x.inputs.count != y.inputs.count || x.attributes.count != y.attributes.count) return false;
+  if (x.region != y.region || x.inputs.count != y.inputs.count || x.attributes.count != y.attributes.count)
+    return false;
   for (int i = 0; i < x.inputs.count; ++i) {
     const Value p = g.edges[x.inputs.first + i], q = g.edges[y.inputs.first + i];
     if (twins[p.node] != twins[q.node] || p.output != q.output) return false;

@@ -6,8 +6,9 @@
 //                                      %5 = slice (%4) {axis=2, begin=0, length=…}
 //                                      %6 = slice (%4) {axis=2, begin=…, length=…}
 //
-// In one region, with the same function, all with bias or all without, none with a residual. Weights and biases must be parameters
-// that nothing else reads, since a concatenation of tied ones would copy them. Slices of the last dim are views.
+// In one region, with the same function, all with bias or all without, none with a residual. Weights and biases must be
+// parameters that nothing else reads, since a concatenation of tied ones would copy them. Slices of the last dim are
+// views.
 
 #include <treadle/passes/rewrite.hpp>
 
@@ -75,7 +76,8 @@ constexpr Graph merge_qkv(Graph g, PassReport* report = nullptr) {
     s.leaf = qkv::joined_leaf(r, group);
     s.attributes = spec_of(r.old(), n).attributes;
     s.inputs.push_back(r.map(r.input(n, 0)));
-    for (int i = 1; i < r.old().nodes[n].inputs.count; ++i) s.inputs.push_back(qkv::join_parameters(r, group, i, width));
+    for (int i = 1; i < r.old().nodes[n].inputs.count; ++i)
+      s.inputs.push_back(qkv::join_parameters(r, group, i, width));
     OutputSpec o{f32, r.shape({n, 0})};
     o.shape.back() = width;
     s.outputs.push_back(o);

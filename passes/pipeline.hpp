@@ -10,17 +10,20 @@
 
 namespace treadle {
 
-/// The optimised graph. `observer(report, before, after)` is called after each pass; a graph with an error stays as it is.
+/// The optimised graph. `observer(report, before, after)` is called after each pass;
+/// a graph with an error stays as it is.
 template <class Observer = no_observer>
 constexpr Graph optimise(Graph g, Observer&& observer = {}) {
+  // clang-format off
   return Steps(std::move(g), observer)
-       | remove_dead_nodes             // first: later passes count readers, and dead ones would count
-       | merge_common_subexpressions   // masks and transposes written twice must be one before patterns are matched
-       | fuse_attention                // before anything changes the products that it looks for
-       | fuse_epilogue                 // before merging: a slice would stand between a projection and its activation
-       | merge_qkv                     // what is left without an epilogue
-       | merge_common_subexpressions   // slices, transposes and reshapes that the fusions made
-       | remove_dead_nodes;            // last: nothing unused reaches the memory plan
+         | remove_dead_nodes            // first: later passes count readers, and dead ones would count
+         | merge_common_subexpressions  // masks and transposes written twice must be one before patterns are matched
+         | fuse_attention               // before anything changes the products that it looks for
+         | fuse_epilogue                // before merging: a slice would stand between a projection and its activation
+         | merge_qkv                    // what is left without an epilogue
+         | merge_common_subexpressions  // slices, transposes and reshapes that the fusions made
+         | remove_dead_nodes;           // last: nothing unused reaches the memory plan
+  // clang-format on
 }
 
 }  // namespace treadle

@@ -5,8 +5,8 @@
 //   %2 = activation (%0) {function=gelu}   →   %1 = activation (%0) {function=relu}
 //   %3 = output "y" (%1)                       %2 = output "y" (%1)
 //
-// Inputs stay, since they are the model's signature. Appends stay with the repeats around them, since they change a state that
-// outlives the run. A repeat loses side outputs and captured values that nobody reads.
+// Inputs stay, since they are the model's signature. Appends stay with the repeats around them, since they change a
+// state that outlives the run. A repeat loses side outputs and captured values that nobody reads.
 
 #include <treadle/passes/rewrite.hpp>
 
@@ -17,7 +17,9 @@ struct RepeatCounts {
   std::int64_t carried = 0, captured = 0, sides = 0;
   std::int32_t body = -1;
   constexpr RepeatCounts(GraphView g, std::int32_t n)
-      : carried(g.get_integer(n, key::carried)), captured(g.get_integer(n, key::captured)), sides(g.get_integer(n, key::sides)),
+      : carried(g.get_integer(n, key::carried)),
+        captured(g.get_integer(n, key::captured)),
+        sides(g.get_integer(n, key::sides)),
         body(static_cast<std::int32_t>(g.get_integer(n, key::region))) {}
   constexpr bool is_side(std::int64_t output) const { return output >= carried && output < carried + sides; }
   constexpr bool is_captured(std::int64_t input) const { return input >= carried && input < carried + captured; }
@@ -102,7 +104,8 @@ constexpr void compact_regions(Graph& g) {
   std::vector<std::int32_t> number(g.regions.size(), -1);
   number[0] = 0;
   for (const NodeData& n : g.nodes)
-    if (n.op == op::repeat) number[g.view().get_integer(static_cast<std::int32_t>(&n - g.nodes.data()), key::region)] = 1;
+    if (n.op == op::repeat)
+      number[g.view().get_integer(static_cast<std::int32_t>(&n - g.nodes.data()), key::region)] = 1;
   std::vector<Region> regions;
   for (std::size_t r = 0; r < g.regions.size(); ++r) {
     if (number[r] < 0) continue;

@@ -46,12 +46,14 @@ constexpr bool has_identity(op o) {
          o == op::output || o == op::append;
 }
 
-/// A state itself, or a repeat's slice of one: what it reads depends on when, so it must not be read later than written.
+/// A state itself, or a repeat's slice of one: what it reads depends on when, so it must not be read later than
+/// written.
 constexpr bool is_state(GraphView g, Value v) {
   if (g.nodes[v.node].op == op::state) return true;
   if (g.nodes[v.node].op != op::region_input) return false;
   const std::int32_t repeat = g.regions[g.nodes[v.node].region].repeat_node;
-  return g.get_integer(v.node, key::index) >= g.get_integer(repeat, key::carried) + g.get_integer(repeat, key::captured);
+  return g.get_integer(v.node, key::index) >=
+         g.get_integer(repeat, key::carried) + g.get_integer(repeat, key::captured);
 }
 
 /// What a pass returns if the graph has none of what it looks for: a copy saved.
@@ -83,8 +85,8 @@ class Rewriter {
   // --- asking about the old graph ---------------------------------------------------------------------------
   /// Valid until something is interned in `graph()`.
   constexpr GraphView old() const {
-    return {old_.nodes,   old_.edges,           old_.values,      old_.shapes,  old_.attributes, new_.tables,
-            old_.regions, new_.strings.view(), new_.dims.view(), new_.scalars};
+    return {old_.nodes,  old_.edges,   old_.values,         old_.shapes,      old_.attributes,
+            new_.tables, old_.regions, new_.strings.view(), new_.dims.view(), new_.scalars};
   }
   constexpr std::int32_t users(Value v) const { return users_[slot(v)]; }
   /// Read exactly once.
@@ -139,7 +141,8 @@ class Rewriter {
     to.attributes.first = static_cast<std::int32_t>(new_.attributes.size());
     to.outputs.first = static_cast<std::int32_t>(new_.values.size());
     for (std::int32_t i = 0; i < from.inputs.count; ++i) new_.edges.push_back(map(input(n, i)));
-    for (std::int32_t i = 0; i < from.attributes.count; ++i) new_.attributes.push_back(old_.attributes[from.attributes.first + i]);
+    for (std::int32_t i = 0; i < from.attributes.count; ++i)
+      new_.attributes.push_back(old_.attributes[from.attributes.first + i]);
     for (std::int32_t o = 0; o < from.outputs.count; ++o) {
       const ValueInfo& v = old_.values[from.outputs.first + o];
       new_.values.push_back({v.dtype, v.rank, static_cast<std::int32_t>(new_.shapes.size())});
@@ -150,7 +153,8 @@ class Rewriter {
     if (from.op == op::repeat) new_.regions[old().get_integer(n, key::region)].repeat_node = made;
     done_[n] = 1;
   }
-  /// A node of the same region, scope and line as `n`, without leaf, inputs and outputs: what a replacement starts from.
+  /// A node of the same region, scope and line as `n`, without leaf, inputs and outputs: what a replacement starts
+  /// from.
   constexpr NodeSpec beside(std::int32_t n, op o) const {
     NodeSpec s;
     s.op = o;
@@ -161,7 +165,9 @@ class Rewriter {
   }
 
   /// Leaves out result `i` of a region.
-  constexpr void drop_result(std::int32_t region, std::int32_t i) { dropped_[old_.regions[region].results.first + i] = 1; }
+  constexpr void drop_result(std::int32_t region, std::int32_t i) {
+    dropped_[old_.regions[region].results.first + i] = 1;
+  }
 
   /// Maps the results of regions and gives the graph.
   constexpr Graph finish() {
@@ -189,8 +195,8 @@ class Rewriter {
   constexpr std::int32_t slot(Value v) const { return old_.nodes[v.node].outputs.first + v.output; }
 };
 
-/// Copies `g` and calls `hook(rewriter, n) → bool` for each node in order; true: the hook has put something in its place.
-/// Nodes that nothing reads any more stay: see `rewrite_and_sweep` in remove_dead_nodes.hpp.
+/// Copies `g` and calls `hook(rewriter, n) → bool` for each node in order; true: the hook has put something in its
+/// place. Nodes that nothing reads any more stay: see `rewrite_and_sweep` in remove_dead_nodes.hpp.
 template <class Hook>
 constexpr Graph rewrite(Graph g, std::string_view pass, PassReport* report, Hook hook) {
   Rewriter r(std::move(g));

@@ -14,7 +14,8 @@ using Pass = Graph (*)(Graph, PassReport*);
 /// Watches nothing, and costs nothing.
 struct no_observer {};
 
-/// Stops at the first pass that leaves a broken graph: for tests. Anything with `operator()(report, before, after)` will do.
+/// Stops at the first pass that leaves a broken graph: for tests. Anything with `operator()(report, before, after)`
+/// will do.
 struct verifying_observer {
   std::string_view pass;  ///< that broke the graph; empty: none
   Violation violation;

@@ -12,8 +12,8 @@ std::vector<std::string> violations(GraphView g) {
       if (r.holds(c, n)) continue;
       // Names may be out of their table where ranges are broken.
       const bool printable = &r != verifier::rules;
-      found.push_back("node " + std::to_string(n) + (printable ? " (" + node_name(g, n) + ")" : "") + " breaks the rule: " +
-                      std::string(r.sentence));
+      found.push_back("node " + std::to_string(n) + (printable ? " (" + node_name(g, n) + ")" : "") +
+                      " breaks the rule: " + std::string(r.sentence));
     }
     if (!found.empty()) break;
   }

@@ -1,8 +1,9 @@
 #pragma once
-// The verifier: what every graph must satisfy, as a list of rules. Passes are checked with it after every step in tests.
+// The verifier: what every graph must satisfy, as a list of rules. Passes are checked with it after every step in
+// tests.
 //
-// A rule is a sentence and a function over one node. Rules stand in an order such that each may rely on those above it, so
-// checking stops at the first rule that some node breaks.
+// A rule is a sentence and a function over one node. Rules stand in an order such that each may rely on those above it,
+// so checking stops at the first rule that some node breaks.
 
 #include <treadle/graph/tensor.hpp>
 #include <treadle/ops/rules.hpp>
@@ -38,15 +39,19 @@ struct Context {
 
 template <class T>
 constexpr bool inside(const Range& r, const std::span<const T>& table) {
-  return r.first >= 0 && r.count >= 0 && static_cast<std::size_t>(r.first) + static_cast<std::size_t>(r.count) <= table.size();
+  return r.first >= 0 && r.count >= 0 &&
+         static_cast<std::size_t>(r.first) + static_cast<std::size_t>(r.count) <= table.size();
 }
 
 constexpr bool ranges(Context& c, std::int32_t n) {
   const NodeData& d = c.g.nodes[n];
   const auto strings = static_cast<std::int32_t>(c.g.strings.entries.size());
   const auto dims = static_cast<std::int32_t>(c.g.dims.sums.size());
-  if (d.region < 0 || d.region >= static_cast<std::int32_t>(c.g.regions.size()) || d.scope >= strings || d.leaf >= strings) return false;
-  if (!inside(d.inputs, c.g.edges) || !inside(d.outputs, c.g.values) || !inside(d.attributes, c.g.attributes)) return false;
+  if (d.region < 0 || d.region >= static_cast<std::int32_t>(c.g.regions.size()) || d.scope >= strings ||
+      d.leaf >= strings)
+    return false;
+  if (!inside(d.inputs, c.g.edges) || !inside(d.outputs, c.g.values) || !inside(d.attributes, c.g.attributes))
+    return false;
   for (std::int32_t i = 0; i < d.outputs.count; ++i) {
     const ValueInfo& v = c.g.values[d.outputs.first + i];
     if (v.rank > max_rank || !inside({v.first_dim, v.rank}, c.g.shapes)) return false;
@@ -75,10 +80,18 @@ constexpr bool attribute_kinds(Context& c, std::int32_t n) {
     if (same != 1) return false;
     const auto limit = [&](std::size_t size) { return a.integer >= 0 && a.integer < static_cast<std::int64_t>(size); };
     switch (a.key) {
-      case key::factor: case key::scale: case key::eps: case key::base: case key::value:
+      case key::factor:
+      case key::scale:
+      case key::eps:
+      case key::base:
+      case key::value:
         if (a.kind != AttributeKind::number) return false;
         break;
-      case key::begin: case key::length: case key::offset: case key::q_len: case key::k_len:
+      case key::begin:
+      case key::length:
+      case key::offset:
+      case key::q_len:
+      case key::k_len:
         if (a.kind != AttributeKind::dim || !limit(c.g.dims.sums.size())) return false;
         break;
       case key::expression:
@@ -124,7 +137,8 @@ constexpr bool unique_names(Context& c, std::int32_t n) {
   if (!source && d.op != op::output) return true;
   for (std::int32_t m = 0; m < n; ++m) {
     const NodeData& e = c.g.nodes[m];
-    const bool comparable = source ? e.op == op::input || e.op == op::parameter || e.op == op::state : e.op == op::output;
+    const bool comparable =
+        source ? e.op == op::input || e.op == op::parameter || e.op == op::state : e.op == op::output;
     if (comparable && e.scope == d.scope && e.leaf == d.leaf) return false;
   }
   return true;
@@ -153,7 +167,8 @@ constexpr bool repeats(Context& c, std::int32_t n) {
   const GraphView g = c.g;
   if (g.nodes[n].op != op::repeat) return true;
   const std::int64_t carried = g.get_integer(n, key::carried), captured = g.get_integer(n, key::captured);
-  const std::int64_t states = g.get_integer(n, key::states), sides = g.get_integer(n, key::sides), times = g.get_integer(n, key::times);
+  const std::int64_t states = g.get_integer(n, key::states), sides = g.get_integer(n, key::sides),
+                     times = g.get_integer(n, key::times);
   const auto body = static_cast<std::int32_t>(g.get_integer(n, key::region, -1));
   if (times < 1 || carried < 0 || captured < 0 || states < 0 || sides < 0) return false;
   if (body <= 0 || body >= static_cast<std::int32_t>(g.regions.size())) return false;
@@ -162,11 +177,16 @@ constexpr bool repeats(Context& c, std::int32_t n) {
   const auto inputs = g.inputs(n);
   const auto results = g.results(body);
   if (static_cast<std::int64_t>(inputs.size()) != carried + captured + states) return false;
-  if (static_cast<std::int64_t>(results.size()) != carried + sides + states || g.nodes[n].outputs.count != carried + sides + states) return false;
+  if (static_cast<std::int64_t>(results.size()) != carried + sides + states ||
+      g.nodes[n].outputs.count != carried + sides + states)
+    return false;
   for (std::size_t i = 0; i < results.size(); ++i) {
     const Value v = results[i];
-    if (v.node < 0 || v.node >= n || v.output < 0 || v.output >= g.nodes[v.node].outputs.count || g.nodes[v.node].region != body) return false;
-    if (!same_type(g, {n, static_cast<std::int32_t>(i)}, v, static_cast<std::int64_t>(i) >= carried, times)) return false;
+    if (v.node < 0 || v.node >= n || v.output < 0 || v.output >= g.nodes[v.node].outputs.count ||
+        g.nodes[v.node].region != body)
+      return false;
+    if (!same_type(g, {n, static_cast<std::int32_t>(i)}, v, static_cast<std::int64_t>(i) >= carried, times))
+      return false;
     if (static_cast<std::int64_t>(i) < carried && !same_type(g, inputs[i], v)) return false;
   }
   std::vector<std::int32_t> seen(inputs.size(), -1);
@@ -188,7 +208,8 @@ constexpr bool bodies(Context& c, std::int32_t n) {
   const std::int32_t region = c.g.nodes[n].region;
   if (region == 0) return c.g.nodes[n].op != op::region_input;
   const std::int32_t repeat = c.g.regions[region].repeat_node;
-  return repeat > n && repeat < c.g.size() && c.g.nodes[repeat].op == op::repeat && c.g.get_integer(repeat, key::region) == region;
+  return repeat > n && repeat < c.g.size() && c.g.nodes[repeat].op == op::repeat &&
+         c.g.get_integer(repeat, key::region) == region;
 }
 
 constexpr bool appends(Context& c, std::int32_t n) {
@@ -203,13 +224,16 @@ constexpr bool appends(Context& c, std::int32_t n) {
 /// The stacked states of a repeat come from states, and go out in the storage that they came in.
 constexpr bool state_flow(Context& c, std::int32_t n) {
   if (c.g.nodes[n].op != op::repeat) return true;
-  const auto carried = static_cast<std::size_t>(c.g.get_integer(n, key::carried)), sides = static_cast<std::size_t>(c.g.get_integer(n, key::sides));
+  const auto carried = static_cast<std::size_t>(c.g.get_integer(n, key::carried)),
+             sides = static_cast<std::size_t>(c.g.get_integer(n, key::sides));
   const auto first = carried + static_cast<std::size_t>(c.g.get_integer(n, key::captured));
   const auto results = c.g.results(static_cast<std::int32_t>(c.g.get_integer(n, key::region)));
   for (std::size_t i = first; i < c.g.inputs(n).size(); ++i) {
     if (!is_state(c.g, c.g.inputs(n)[i])) return false;
     const Value out = results[carried + sides + i - first];
-    if (c.g.nodes[out.node].op != op::region_input || c.g.get_integer(out.node, key::index) != static_cast<std::int64_t>(i)) return false;
+    if (c.g.nodes[out.node].op != op::region_input ||
+        c.g.get_integer(out.node, key::index) != static_cast<std::int64_t>(i))
+      return false;
   }
   return true;
 }
@@ -224,27 +248,46 @@ constexpr bool plain_masks(Context& c, std::int32_t n) {
 
 constexpr bool dtypes(Context& c, std::int32_t n) {
   switch (c.g.nodes[n].op) {
-    case op::positions: case op::add: case op::multiply: case op::scale: case op::linear: case op::matmul: case op::activation:
-    case op::softmax: case op::layer_norm: case op::rms_norm:
+    case op::positions:
+    case op::add:
+    case op::multiply:
+    case op::scale:
+    case op::linear:
+    case op::matmul:
+    case op::activation:
+    case op::softmax:
+    case op::layer_norm:
+    case op::rms_norm:
       for (Value v : c.g.inputs(n))
         if (c.g.info(v).dtype != f32) return false;
       return true;
-    case op::attention: case op::linear_attention:
+    case op::attention:
+    case op::linear_attention:
       for (int i = 0; i < 3; ++i)
         if (c.g.info(c.g.inputs(n)[i]).dtype != f32) return false;
       return true;
-    case op::append: case op::concatenate:
+    case op::append:
+    case op::concatenate:
       for (Value v : c.g.inputs(n))
         if (c.g.info(v).dtype != c.g.info(c.g.inputs(n)[0]).dtype) return false;
       return true;
-    default: return true;
+    default:
+      return true;
   }
 }
 
 constexpr bool inferred(Context& c, std::int32_t n) {
-  switch (c.g.nodes[n].op) {  // (g++ cannot compare a function with nullptr in constant evaluation under -fsanitize=undefined)
-    case op::input: case op::parameter: case op::state: case op::region_input: case op::repeat: case op::sinusoidal_positions: return true;
-    default: break;
+  switch (c.g.nodes[n]
+              .op) {  // (g++ cannot compare a function with nullptr in constant evaluation under -fsanitize=undefined)
+    case op::input:
+    case op::parameter:
+    case op::state:
+    case op::region_input:
+    case op::repeat:
+    case op::sinusoidal_positions:
+      return true;
+    default:
+      break;
   }
   const InferRule infer = rule_of(c.g.nodes[n].op).infer;
   Failure failure;
@@ -278,7 +321,8 @@ inline constexpr Rule rules[] = {
     {"a repeat's inputs, outputs and results match its counts and its body, in number and type", repeats},
     {"append writes to a state, and each state is appended to at most once", appends},
     {"a repeat's states are states, handed on in their own storage", state_flow},
-    {"mask_to_bias and select read masks that depend on the positions alone, not on the batch element or head", plain_masks},
+    {"mask_to_bias and select read masks that depend on the positions alone, not on the batch element or head",
+     plain_masks},
     {"arithmetic is on f32; what is joined has one dtype", dtypes},
     {"outputs have the dtype and shape that the op's rule infers", inferred},
 };

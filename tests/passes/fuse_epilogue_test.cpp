@@ -29,7 +29,8 @@ BOOST_AUTO_TEST_CASE(bias_activation_and_residual_move_into_the_projection) {
 %5 = activation (%4) {function=silu} : f32[batch, 4]
 %6 = add (%0, %5) : f32[batch, 4]
 %7 = output "y" (%6) : f32[batch, 4]
-)", 3) == R"(%0 = input "x" () : f32[batch, 4]
+)",
+                       3) == R"(%0 = input "x" () : f32[batch, 4]
 %1 = parameter "w" () : f32[4, 4]
 %2 = parameter "b" () : f32[4]
 %3 = linear "proj" (%0, %1, %2, %0) {has_bias=1, has_residual=1, function=silu} : f32[batch, 4]
@@ -46,7 +47,8 @@ BOOST_AUTO_TEST_CASE(one_of_two_projections_takes_the_other_as_residual) {
 %4 = linear (%0, %3) {has_bias=0, has_residual=0, function=none} : f32[batch, 4]
 %5 = add (%2, %4) : f32[batch, 4]
 %6 = output "y" (%5) : f32[batch, 4]
-)", 1) == R"(%0 = input "x" () : f32[batch, 4]
+)",
+                       1) == R"(%0 = input "x" () : f32[batch, 4]
 %1 = parameter "v" () : f32[4, 4]
 %2 = linear (%0, %1) {has_bias=0, has_residual=0, function=none} : f32[batch, 4]
 %3 = parameter "w" () : f32[4, 4]
@@ -57,14 +59,18 @@ BOOST_AUTO_TEST_CASE(one_of_two_projections_takes_the_other_as_residual) {
 
 BOOST_AUTO_TEST_CASE(what_must_not_move) {
   // An activation after the residual; a second reader; an addition that broadcasts.
-  for (const char* rest : {
-           "%3 = add (%2, %0) : f32[batch, 4]\n%4 = scale (%2) {factor=2} : f32[batch, 4]\n%5 = output \"z\" (%4) : f32[batch, 4]\n"
-           "%6 = output \"y\" (%3) : f32[batch, 4]\n",
-           "%3 = input \"big\" () : f32[3, batch, 4]\n%4 = add (%2, %3) : f32[3, batch, 4]\n%5 = output \"y\" (%4) : f32[3, batch, 4]\n",
-           "%3 = input \"row\" () : f32[4]\n%4 = add (%2, %3) : f32[batch, 4]\n%5 = output \"y\" (%4) : f32[batch, 4]\n",
-           "%3 = add (%2, %2) : f32[batch, 4]\n%4 = output \"y\" (%3) : f32[batch, 4]\n"}) {
-    test::unchanged(fuse_epilogue, std::string("%0 = input \"x\" () : f32[batch, 4]\n%1 = parameter \"w\" () : f32[4, 4]\n"
-                                               "%2 = linear (%0, %1) {has_bias=0, has_residual=0, function=none} : f32[batch, 4]\n") + rest);
+  for (const char* rest :
+       {"%3 = add (%2, %0) : f32[batch, 4]\n%4 = scale (%2) {factor=2} : f32[batch, 4]\n%5 = output \"z\" (%4) : "
+        "f32[batch, 4]\n"
+        "%6 = output \"y\" (%3) : f32[batch, 4]\n",
+        "%3 = input \"big\" () : f32[3, batch, 4]\n%4 = add (%2, %3) : f32[3, batch, 4]\n%5 = output \"y\" (%4) : "
+        "f32[3, batch, 4]\n",
+        "%3 = input \"row\" () : f32[4]\n%4 = add (%2, %3) : f32[batch, 4]\n%5 = output \"y\" (%4) : f32[batch, 4]\n",
+        "%3 = add (%2, %2) : f32[batch, 4]\n%4 = output \"y\" (%3) : f32[batch, 4]\n"}) {
+    test::unchanged(fuse_epilogue,
+                    std::string("%0 = input \"x\" () : f32[batch, 4]\n%1 = parameter \"w\" () : f32[4, 4]\n"
+                                "%2 = linear (%0, %1) {has_bias=0, has_residual=0, function=none} : f32[batch, 4]\n") +
+                        rest);
   }
   test::unchanged(fuse_epilogue, R"(
 %0 = input "x" () : f32[batch, 4]

@@ -33,7 +33,8 @@ BOOST_AUTO_TEST_CASE(equal_chains_become_one) {
 %6 = add (%2, %4) : f32[batch, 4]
 %7 = add (%6, %5) : f32[batch, 4]
 %8 = output "y" (%7) : f32[batch, 4]
-)", 2) == R"(%0 = input "x" () : f32[batch, 4]
+)",
+                       2) == R"(%0 = input "x" () : f32[batch, 4]
 %1 = scale "a" (%0) {factor=2} : f32[batch, 4]
 %2 = softmax (%1) : f32[batch, 4]
 %3 = scale (%0) {factor=3} : f32[batch, 4]
@@ -50,7 +51,8 @@ BOOST_AUTO_TEST_CASE(all_outputs_follow) {
 %2 = attention (%0, %0, %0) {scale=1, has_mask=0, has_bias=0, has_sink=0} : f32[1, 1, 4, 4], f32[1, 1, 4]
 %3 = output "y" (%1) : f32[1, 1, 4, 4]
 %4 = output "lse" (%2#1) : f32[1, 1, 4]
-)", 1) == R"(%0 = input "x" () : f32[1, 1, 4, 4]
+)",
+                       1) == R"(%0 = input "x" () : f32[1, 1, 4, 4]
 %1 = attention (%0, %0, %0) {scale=1, has_mask=0, has_bias=0, has_sink=0} : f32[1, 1, 4, 4], f32[1, 1, 4]
 %2 = output "y" (%1) : f32[1, 1, 4, 4]
 %3 = output "lse" (%1#1) : f32[1, 1, 4]
@@ -101,8 +103,10 @@ BOOST_AUTO_TEST_CASE(tables_of_iterations_are_compared_by_value) {
     const Graph g = parse_graph(R"(%0 = input "x" () : f32[4, 4]
 %5 = repeat "h" (%0) {times=2, carried=1, captured=0, states=0, sides=0} region {
   %1 = region_input () {index=0} : f32[4, 4]
-  %2 = concatenate (%1) {axis=)" + std::string(first) + R"(} : f32[4, 4]
-  %3 = concatenate (%1) {axis=)" + std::string(second) + R"(} : f32[4, 4]
+  %2 = concatenate (%1) {axis=)" +
+                                std::string(first) + R"(} : f32[4, 4]
+  %3 = concatenate (%1) {axis=)" +
+                                std::string(second) + R"(} : f32[4, 4]
   %4 = add (%2, %3) : f32[4, 4]
   results (%4)
 } : f32[4, 4]

@@ -9,7 +9,8 @@ namespace {
 
 static_assert([] {
   const Graph g = merge_qkv(models::tiny_gpt());  // q, k, v of the one attention in its body
-  return g.count(op::linear) == models::tiny_gpt().count(op::linear) - 2 && g.count(op::slice) == 3 && g.count(op::concatenate) == 2;
+  return g.count(op::linear) == models::tiny_gpt().count(op::linear) - 2 && g.count(op::slice) == 3 &&
+         g.count(op::concatenate) == 2;
 }());
 
 }  // namespace
@@ -28,7 +29,8 @@ BOOST_AUTO_TEST_CASE(projections_of_one_value_become_one) {
 %7 = linear "k" (%0, %5, %6) {has_bias=1, has_residual=0, function=none} : f32[batch, seq, 4]
 %8 = output "q" (%4) : f32[batch, seq, 8]
 %9 = output "k" (%7) : f32[batch, seq, 4]
-)", 1) == R"(%0 = input "x" () : f32[batch, seq, 8]
+)",
+                       1) == R"(%0 = input "x" () : f32[batch, seq, 8]
 %1 = parameter "q.weight" () : f32[8, 8]
 %2 = parameter "q.bias" () : f32[8]
 %3 = parameter "k.weight" () : f32[4, 8]
@@ -51,12 +53,13 @@ BOOST_AUTO_TEST_CASE(different_projections_stay_apart) {
 %3 = parameter "b" () : f32[4, 4]
 %4 = parameter "c" () : f32[4]
 %5 = linear (%0, %2) {has_bias=0, has_residual=0, function=none} : f32[batch, 4]
-)", end = "%7 = output \"p\" (%5) : f32[batch, 4]\n%8 = output \"q\" (%6) : f32[batch, 4]\n";
-  for (const char* other : {"(%1, %3) {has_bias=0, has_residual=0, function=none}",        // another input
-                            "(%0, %3, %4) {has_bias=1, has_residual=0, function=none}",    // with a bias
-                            "(%0, %3) {has_bias=0, has_residual=0, function=relu}",        // with a function
-                            "(%0, %3, %1) {has_bias=0, has_residual=1, function=none}",    // with a residual
-                            "(%0, %2) {has_bias=0, has_residual=0, function=none}"})       // tied weights
+)",
+                    end = "%7 = output \"p\" (%5) : f32[batch, 4]\n%8 = output \"q\" (%6) : f32[batch, 4]\n";
+  for (const char* other : {"(%1, %3) {has_bias=0, has_residual=0, function=none}",      // another input
+                            "(%0, %3, %4) {has_bias=1, has_residual=0, function=none}",  // with a bias
+                            "(%0, %3) {has_bias=0, has_residual=0, function=relu}",      // with a function
+                            "(%0, %3, %1) {has_bias=0, has_residual=1, function=none}",  // with a residual
+                            "(%0, %2) {has_bias=0, has_residual=0, function=none}"})     // tied weights
     test::unchanged(merge_qkv, start + "%6 = linear " + other + " : f32[batch, 4]\n" + end);
 }
 

@@ -62,7 +62,8 @@ BOOST_AUTO_TEST_CASE(random_graphs_stay_well_formed_after_each_pass) {
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     Graph g = random_graph(seed);
     g = optimise(std::move(g), [&](const PassReport& report, GraphView, GraphView after) {
-      for (const std::string& v : violations(after)) BOOST_ERROR("seed " << seed << " after " << report.pass << ": " << v);
+      for (const std::string& v : violations(after))
+        BOOST_ERROR("seed " << seed << " after " << report.pass << ": " << v);
       fused += report.pass == "fuse_attention" ? report.rewrites : 0;
       merged += report.pass == "merge_qkv" ? report.rewrites : 0;
       epilogues += report.pass == "fuse_epilogue" ? report.rewrites : 0;
@@ -80,7 +81,8 @@ BOOST_AUTO_TEST_CASE(random_graphs_stay_well_formed_after_each_pass) {
 }
 
 BOOST_AUTO_TEST_CASE(each_pass_finds_nothing_the_second_time) {
-  for (Pass pass : {Pass(remove_dead_nodes), Pass(merge_common_subexpressions), Pass(fuse_attention), Pass(fuse_epilogue), Pass(merge_qkv)}) {
+  for (Pass pass : {Pass(remove_dead_nodes), Pass(merge_common_subexpressions), Pass(fuse_attention),
+                    Pass(fuse_epilogue), Pass(merge_qkv)}) {
     for (std::uint64_t seed = 0; seed < 100; ++seed) {
       PassReport report;
       Graph g = pass(remove_dead_nodes(random_graph(seed)), &report);

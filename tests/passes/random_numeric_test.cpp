@@ -1,5 +1,5 @@
-// The property of every pass: the same results before and after, in float64, on random graphs. TREADLE_RANDOM_ROUNDS sets how
-// many (default 100).
+// The property of every pass: the same results before and after, in float64, on random graphs. TREADLE_RANDOM_ROUNDS
+// sets how many (default 100).
 
 #include <treadle/backends/reference/reference.hpp>
 #include <treadle/graph/random.hpp>
@@ -16,8 +16,8 @@ using Tensors = reference::Tensors<double>;
 
 namespace {
 
-const DimValues dims{{"batch", 2},  {"seq", 5},        {"memory", 3},     {"past", 2},
-                     {"fresh", 5},  {"source_len", 4}, {"target_len", 3}, {"patches", 4}};
+const DimValues dims{{"batch", 2}, {"seq", 5},        {"memory", 3},     {"past", 2},
+                     {"fresh", 5}, {"source_len", 4}, {"target_len", 3}, {"patches", 4}};
 
 /// splitmix64, in [−1, 1).
 struct Numbers {
@@ -41,7 +41,8 @@ Tensors values_of(GraphView g, op which, std::uint64_t seed) {
     reference::Array<double> a = reference::zeros<double>(bound(g.shape({n, 0})));
     const DType type = g.info({n, 0}).dtype;
     for (double& x : a.data)
-      x = type == f32 ? numbers.number() : static_cast<double>(type == boolean ? numbers.next() % 4 != 0 : numbers.next() % 5);
+      x = type == f32 ? numbers.number()
+                      : static_cast<double>(type == boolean ? numbers.next() % 4 != 0 : numbers.next() % 5);
     const std::string scope(g.scope(n));
     tensors.emplace(scope.empty() ? std::string(g.leaf(n)) : scope + "." + std::string(g.leaf(n)), std::move(a));
   }
@@ -81,14 +82,17 @@ void check_passes(Graph g, std::uint64_t seed, const std::string& what) {
   const Parameters parameters = Parameters::random(g, seed, dims);
   const Result expected = evaluate(g, inputs, parameters, states);
   for (const auto& [name, x] : expected.outputs)
-    for (double v : x.data) BOOST_REQUIRE_MESSAGE(std::isfinite(v), what << ": " << name << " is not finite, and compares with nothing");
+    for (double v : x.data)
+      BOOST_REQUIRE_MESSAGE(std::isfinite(v), what << ": " << name << " is not finite, and compares with nothing");
   optimise(std::move(g), [&](const PassReport& report, GraphView before, GraphView after) {
     if (report.rewrites == 0) return;
     const Result got = evaluate(after, inputs, parameters, states);
     const double outputs = difference(expected.outputs, got.outputs), kept = difference(expected.states, got.states);
     if (outputs <= 1e-9 && kept <= 1e-9) return;
-    BOOST_REQUIRE_MESSAGE(false, what << " differs after " << report.pass << " by " << outputs << " (states " << kept << ")\nbefore\n"
-                                      << to_text(before) << "after\n" << to_text(after));
+    BOOST_REQUIRE_MESSAGE(false, what << " differs after " << report.pass << " by " << outputs << " (states " << kept
+                                      << ")\nbefore\n"
+                                      << to_text(before) << "after\n"
+                                      << to_text(after));
   });
 }
 

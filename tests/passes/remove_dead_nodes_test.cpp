@@ -29,7 +29,8 @@ BOOST_AUTO_TEST_CASE(unread_nodes_go_and_inputs_stay) {
 %4 = scale (%3) {factor=2} : f32[batch, 4]
 %5 = activation (%0) {function=relu} : f32[batch, 4]
 %6 = output "y" (%5) : f32[batch, 4]
-)", 3) == R"(%0 = input "x" () : f32[batch, 4]
+)",
+                       3) == R"(%0 = input "x" () : f32[batch, 4]
 %1 = input "unused" () : f32[batch]
 %2 = activation (%0) {function=relu} : f32[batch, 4]
 %3 = output "y" (%2) : f32[batch, 4]
@@ -63,7 +64,8 @@ BOOST_AUTO_TEST_CASE(a_repeat_loses_unread_sides_and_captures) {
 } : f32[4], f32[2, 4], f32[2, 4]
 %11 = output "y" (%10) : f32[4]
 %12 = output "side" (%10#2) : f32[2, 4]
-)", 3) == R"(%0 = input "x" () : f32[4]
+)",
+                       3) == R"(%0 = input "x" () : f32[4]
 %1 = input "a" () : f32[4]
 %2 = input "b" () : f32[4]
 %3 = scale (%2) {factor=3} : f32[4]

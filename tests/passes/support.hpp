@@ -11,8 +11,8 @@
 
 namespace treadle::test {
 
-/// The graph in `source` after the pass, as text. Checks that both are well formed, the number of rewrites, and that a second
-/// run finds nothing to do.
+/// The graph in `source` after the pass, as text. Checks that both are well formed, the number of rewrites, and that a
+/// second run finds nothing to do.
 inline std::string run(Pass pass, std::string_view source, int rewrites) {
   Graph g = parse_graph(source);
   for (const std::string& v : violations(g)) BOOST_ERROR("before: " << v);
@@ -28,6 +28,8 @@ inline std::string run(Pass pass, std::string_view source, int rewrites) {
 }
 
 /// The pass leaves the graph as it is.
-inline void unchanged(Pass pass, std::string_view source) { BOOST_TEST(run(pass, source, 0) == to_text(parse_graph(source))); }
+inline void unchanged(Pass pass, std::string_view source) {
+  BOOST_TEST(run(pass, source, 0) == to_text(parse_graph(source)));
+}
 
 }  // namespace treadle::test

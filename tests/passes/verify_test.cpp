@@ -38,39 +38,52 @@ BOOST_AUTO_TEST_CASE(random_graphs_are_well_formed_and_hold_every_op) {
     for (const std::string& v : violations(g)) BOOST_ERROR("seed " << seed << ": " << v);
     for (const NodeData& n : g.nodes) ++counts[static_cast<std::size_t>(n.op)];
   }
-  for (int i = 0; i < op_count; ++i) BOOST_TEST(counts[static_cast<std::size_t>(i)] > 0, "no " << op_names[i] << " in 300 random graphs");
+  for (int i = 0; i < op_count; ++i)
+    BOOST_TEST(counts[static_cast<std::size_t>(i)] > 0, "no " << op_names[i] << " in 300 random graphs");
 }
 
 BOOST_AUTO_TEST_CASE(each_rule_finds_what_it_is_for) {
   const std::string x = "%0 = input \"x\" () : f32[batch, 4]\n";
   BOOST_TEST(first_violation(x + "%1 = scale (%0) {factor=2} : f32[batch, 4]") == "none");
-  BOOST_TEST(first_violation(x + "%1 = scale (%0) {factor=2} : f32[batch, 5]") == "1: outputs have the dtype and shape that the op's rule infers");
+  BOOST_TEST(first_violation(x + "%1 = scale (%0) {factor=2} : f32[batch, 5]") ==
+             "1: outputs have the dtype and shape that the op's rule infers");
   BOOST_TEST(first_violation(x + "%1 = scale (%0, %0) {factor=2} : f32[batch, 4]") ==
              "1: a node has the inputs and outputs that its op and its has_… attributes announce");
   BOOST_TEST(first_violation(x + "%1 = layer_norm (%0) {has_weight=1} : f32[batch, 4]") ==
              "1: a node has the inputs and outputs that its op and its has_… attributes announce");
-  BOOST_TEST(first_violation(x + x.substr(0, 1) + "1" + x.substr(2)) == "1: no two inputs, parameters and states, and no two outputs, share a name");
-  BOOST_TEST(first_violation("%0 = input () : f32[2]") == "0: inputs, states and outputs stand in the main region and have names, as parameters do");
-  BOOST_TEST(first_violation("%0 = parameter \"h.#\" \"w\" () : f32[2]") == "0: a parameter's scope has one # per repeat around it");
-  BOOST_TEST(first_violation(x + "%1 = scale (%0) {factor=2, factor=2} : f32[batch, 4]") == "1: an attribute stands once, with a value of its key's kind");
+  BOOST_TEST(first_violation(x + x.substr(0, 1) + "1" + x.substr(2)) ==
+             "1: no two inputs, parameters and states, and no two outputs, share a name");
+  BOOST_TEST(first_violation("%0 = input () : f32[2]") ==
+             "0: inputs, states and outputs stand in the main region and have names, as parameters do");
+  BOOST_TEST(first_violation("%0 = parameter \"h.#\" \"w\" () : f32[2]") ==
+             "0: a parameter's scope has one # per repeat around it");
+  BOOST_TEST(first_violation(x + "%1 = scale (%0) {factor=2, factor=2} : f32[batch, 4]") ==
+             "1: an attribute stands once, with a value of its key's kind");
   BOOST_TEST(first_violation("%0 = input \"x\" () : i32[2]\n%1 = scale (%0) {factor=2} : i32[2]") ==
              "1: arithmetic is on f32; what is joined has one dtype");
   BOOST_TEST(first_violation(x + "%1 = append (%0, %0) {axis=0, offset=1} : f32[batch + 1, 4]") ==
              "1: append writes to a state, and each state is appended to at most once");
-  BOOST_TEST(first_violation("%0 = input \"n\" () : i32[batch]\n%1 = mask (%0) {has_tensor=0, expression=`k < lookup<i32>(\"n\", b)`, q_len=4, "
-                             "k_len=4} : bool[1, 1, 4, 4]\n%2 = mask_to_bias (%1) : f32[1, 1, 4, 4]") ==
-             "2: mask_to_bias and select read masks that depend on the positions alone, not on the batch element or head");
-  BOOST_TEST(first_violation("%0 = state \"s\" () : f32[8, 4]\n%1 = input \"x\" () : f32[1, 4]\n"
-                             "%2 = append (%0, %1) {axis=0, offset=0} : f32[1, 4]\n%3 = append (%0, %1) {axis=0, offset=1} : f32[2, 4]") ==
-             "3: append writes to a state, and each state is appended to at most once");
+  BOOST_TEST(
+      first_violation("%0 = input \"n\" () : i32[batch]\n%1 = mask (%0) {has_tensor=0, expression=`k < "
+                      "lookup<i32>(\"n\", b)`, q_len=4, "
+                      "k_len=4} : bool[1, 1, 4, 4]\n%2 = mask_to_bias (%1) : f32[1, 1, 4, 4]") ==
+      "2: mask_to_bias and select read masks that depend on the positions alone, not on the batch element or head");
+  BOOST_TEST(
+      first_violation(
+          "%0 = state \"s\" () : f32[8, 4]\n%1 = input \"x\" () : f32[1, 4]\n"
+          "%2 = append (%0, %1) {axis=0, offset=0} : f32[1, 4]\n%3 = append (%0, %1) {axis=0, offset=1} : f32[2, 4]") ==
+      "3: append writes to a state, and each state is appended to at most once");
 }
 
 BOOST_AUTO_TEST_CASE(repeats_are_checked_against_their_bodies) {
   const auto model = [](std::string_view counts, std::string_view input, std::string_view results) {
-    return "%0 = input \"x\" () : f32[4]\n%3 = repeat \"h\" (%0) {" + std::string(counts) + "} region {\n  %1 = region_input () {index=0} : " +
-           std::string(input) + "\n  %2 = scale (%1) {factor=2} : " + std::string(input) + "\n  results (" + std::string(results) + ")\n} : f32[4]\n";
+    return "%0 = input \"x\" () : f32[4]\n%3 = repeat \"h\" (%0) {" + std::string(counts) +
+           "} region {\n  %1 = region_input () {index=0} : " + std::string(input) +
+           "\n  %2 = scale (%1) {factor=2} : " + std::string(input) + "\n  results (" + std::string(results) +
+           ")\n} : f32[4]\n";
   };
-  const std::string broken = "3: a repeat's inputs, outputs and results match its counts and its body, in number and type";
+  const std::string broken =
+      "3: a repeat's inputs, outputs and results match its counts and its body, in number and type";
   BOOST_TEST(first_violation(model("times=2, carried=1", "f32[4]", "%2")) == "none");
   BOOST_TEST(first_violation(model("times=0, carried=1", "f32[4]", "%2")) == broken);
   BOOST_TEST(first_violation(model("times=2, carried=1, captured=1", "f32[4]", "%2")) == broken);
@@ -88,7 +101,8 @@ BOOST_AUTO_TEST_CASE(violations_name_the_node) {
   const Graph g = parse_graph("%0 = input \"x\" () : f32[4]\n%1 = scale \"h\" \"s\" (%0) {factor=2} : f32[5]");
   const auto found = violations(g);
   BOOST_REQUIRE(found.size() == 1u);
-  BOOST_TEST(found[0] == "node 1 (scale \"h\" \"s\") breaks the rule: outputs have the dtype and shape that the op's rule infers");
+  BOOST_TEST(found[0] ==
+             "node 1 (scale \"h\" \"s\") breaks the rule: outputs have the dtype and shape that the op's rule infers");
 }
 
 BOOST_AUTO_TEST_CASE(indices_outside_their_tables_are_found_first) {

@@ -55,7 +55,8 @@ BOOST_AUTO_TEST_CASE(dims_print_in_one_way_however_they_were_made) {
   BOOST_TEST(shape("batch*seq*2") == "f32[2*batch*seq]");
   BOOST_TEST(shape("seq - 1 - past") == "f32[-past + seq - 1]");
   BOOST_TEST(shape("(a + b)*(a - b)") == "f32[a*a - b*b]");
-  BOOST_TEST(shape("ceil_div(seq + 3, 4), min(seq, 7), max(b, a)") == "f32[ceil_div(seq + 3, 4), min(7, seq), max(a, b)]");
+  BOOST_TEST(shape("ceil_div(seq + 3, 4), min(seq, 7), max(b, a)") ==
+             "f32[ceil_div(seq + 3, 4), min(7, seq), max(a, b)]");
   BOOST_TEST(shape("ceil_div(8, 4), a - a") == "f32[2, 0]");
   BOOST_TEST(shape("\"odd name\" + 1") == "f32[\"odd name\" + 1]");
   BOOST_TEST(shape("") == "f32[]");
@@ -102,14 +103,18 @@ BOOST_AUTO_TEST_CASE(mistakes_are_named_with_their_line) {
     }
     return "no error";
   };
-  BOOST_TEST(message("%0 = inptu \"x\" () : f32[2]") == "line 1: unknown op 'inptu'; expected one of those in graph/op.hpp");
+  BOOST_TEST(message("%0 = inptu \"x\" () : f32[2]") ==
+             "line 1: unknown op 'inptu'; expected one of those in graph/op.hpp");
   BOOST_TEST(message("\n%0 = scale (%1)") == "line 2: node %1 is not defined yet; expected a node that stands above");
   BOOST_TEST(message("%0 = input () : f16[2]") == "line 1: unknown type 'f16'; expected f32, f64, i32, i64 or bool");
   BOOST_TEST(message("%0 = input () : f32[2") == "line 1: the end of the text; expected ']' after a shape");
-  BOOST_TEST(message("%0 = input () {colour=1}") == "line 1: unknown attribute 'colour'; expected one of those in graph/op.hpp");
-  BOOST_TEST(message("%0 = input () : f32[2]\n%0 = input () : f32[2]") == "line 2: node %0 is defined twice; expected a new number");
+  BOOST_TEST(message("%0 = input () {colour=1}") ==
+             "line 1: unknown attribute 'colour'; expected one of those in graph/op.hpp");
+  BOOST_TEST(message("%0 = input () : f32[2]\n%0 = input () : f32[2]") ==
+             "line 2: node %0 is defined twice; expected a new number");
   BOOST_TEST(message("%0 = input () : f32[2]\n%1 = scale (%0#1)") == "line 2: output 1 of %0; expected less than 1");
-  BOOST_TEST(message("%0 = repeat () {times=2}") == "line 1: the end of the text; expected 'region {' with the body of the repeat");
+  BOOST_TEST(message("%0 = repeat () {times=2}") ==
+             "line 1: the end of the text; expected 'region {' with the body of the repeat");
   BOOST_TEST(message("%0 = mask () {expression=`k <`}").find("line 1: an expression that cannot be read at ") == 0u);
   BOOST_TEST(message("%0 = input \"x") == "line 1: a name without an end; expected '\"' on the same line");
   BOOST_TEST(message("%0 = input () : f32[a*a*a*a*a*a]") == "line 1: a product of too many dims; expected at most 5");
