@@ -3,6 +3,7 @@
 // include this one (xtensor costs most of a second per file).
 
 #include <treadle/ops/reference.hpp>
+#include <treadle/ops/xtensor_clang.hpp>
 
 #include <xtensor/xadapt.hpp>
 #include <xtensor/xarray.hpp>
