@@ -27,7 +27,8 @@ void BoundDims::require(Dim d) const {
       const DimAtom& atom = graph_.dims.atoms[static_cast<std::size_t>(a)];
       if (atom.kind == AtomKind::symbol) {
         if (bound_[static_cast<std::size_t>(a)] == 0)
-          throw Error("dim '" + std::string(graph_.strings[atom.name]) + "' has no value; bind it to a length before the run");
+          throw Error("dim '" + std::string(graph_.strings[atom.name]) +
+                      "' has no value; bind it to a length before the run");
       } else {
         require(atom.a);
         require(atom.b);

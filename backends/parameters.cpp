@@ -60,8 +60,8 @@ void Parameters::own(std::string name, std::vector<std::int64_t> shape, std::vec
   std::int64_t size = 1;
   for (const std::int64_t d : shape) size *= d;
   if (shape.size() > static_cast<std::size_t>(max_rank) || size != static_cast<std::int64_t>(data.size()))
-    throw Error("parameter '" + name + "' has " + std::to_string(data.size()) + " values; its shape " + shape_text(shape) +
-                " holds " + std::to_string(size));
+    throw Error("parameter '" + name + "' has " + std::to_string(data.size()) + " values; its shape " +
+                shape_text(shape) + " holds " + std::to_string(size));
   auto storage = std::make_shared<std::vector<float>>(std::move(data));
   // A view of an empty tensor still says "given".
   if (storage->empty()) storage->reserve(1);

@@ -21,8 +21,8 @@ struct ParameterInfo {
   std::int32_t node = -1;
 };
 
-/// Every parameter of the graph by full name, in the order of the nodes, iterations of repeats counted up, innermost fastest.
-/// Throws Error if a shape needs a named dim that `dims` does not have.
+/// Every parameter of the graph by full name, in the order of the nodes, iterations of repeats counted up, innermost
+/// fastest. Throws Error if a shape needs a named dim that `dims` does not have.
 std::vector<ParameterInfo> parameter_names(GraphView graph, const DimValues& dims = {});
 
 /// Name → f32 tensor, borrowed from the caller or owned. Copies share what is owned.
@@ -38,9 +38,10 @@ class Parameters {
   std::size_t size() const { return tensors_.size(); }
   std::vector<std::string> names() const;
 
-  /// One tensor for each parameter of the graph, the same on every compiler and standard library. A tensor depends on its
-  /// name, its shape and the seed only, so passes that keep names keep values. Matrices: normal with deviation 1/√(last dim);
-  /// vectors named weight or gamma (gains of norms): 1; other vectors (biases): normal with deviation 0.02.
+  /// One tensor for each parameter of the graph, the same on every compiler and standard library. A tensor depends on
+  /// its name, its shape and the seed only, so passes that keep names keep values. Matrices: normal with deviation
+  /// 1/√(last dim); vectors named weight or gamma (gains of norms): 1; other vectors (biases): normal with deviation
+  /// 0.02.
   static Parameters random(GraphView graph, std::uint64_t seed, const DimValues& dims = {});
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
-// Inside ops/*.cpp only: reference arrays as xtensor expressions, so that formulas read like formulas. Other headers must not
-// include this one (xtensor costs most of a second per file).
+// Inside ops/*.cpp only: reference arrays as xtensor expressions, so that formulas read like formulas. Other headers
+// must not include this one (xtensor costs most of a second per file).
 
 #include <treadle/ops/reference.hpp>
 #include <treadle/ops/xtensor_clang.hpp>
@@ -59,7 +59,8 @@ std::int64_t rows_of(const Array<T>& a) {
 }
 
 /// NumPy's broadcast shape; the shapes must fit.
-inline std::vector<std::int64_t> broadcast_shape(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b) {
+inline std::vector<std::int64_t> broadcast_shape(const std::vector<std::int64_t>& a,
+                                                 const std::vector<std::int64_t>& b) {
   const std::vector<std::int64_t>& longer = a.size() < b.size() ? b : a;
   const std::vector<std::int64_t>& shorter = a.size() < b.size() ? a : b;
   std::vector<std::int64_t> out = longer;

@@ -8,9 +8,9 @@
 
 namespace treadle::reference {
 
-/// out_i = Σ_j p_ij v_j, p_ij = exp(s_ij − lse_i), s_ij = score(scale q_i·k_j + bias_ij) over the keys that the mask keeps (Vaswani
-/// et al. 2017, eq. 1). Keys that it drops are never read. A row without keys gives out 0 and lse −inf. A sink is one more
-/// logit with value 0: it joins the denominator of p, not lse.
+/// out_i = Σ_j p_ij v_j, p_ij = exp(s_ij − lse_i), s_ij = score(scale q_i·k_j + bias_ij) over the keys that the mask
+/// keeps (Vaswani et al. 2017, eq. 1). Keys that it drops are never read. A row without keys gives out 0 and lse −inf.
+/// A sink is one more logit with value 0: it joins the denominator of p, not lse.
 template <class T>
 AttentionOutputs<T> attention(const AttentionInputs<T>& in) {
   const T infinity = std::numeric_limits<T>::infinity();

@@ -34,8 +34,8 @@ Array<T> positions(const Array<T>& table, std::int64_t offset, std::int64_t leng
   return slice(table, 0, offset, length);
 }
 
-/// PE(p, 2i) = sin(p / base^(2i/width)), PE(p, 2i+1) = cos(p / base^(2i/width)) (Vaswani et al. 2017, §3.5). Computed in double:
-/// the angle of a late position has few correct digits in float.
+/// PE(p, 2i) = sin(p / base^(2i/width)), PE(p, 2i+1) = cos(p / base^(2i/width)) (Vaswani et al. 2017, §3.5). Computed
+/// in double: the angle of a late position has few correct digits in float.
 template <class T>
 Array<T> sinusoidal_positions(std::int64_t offset, std::int64_t length, std::int64_t width, double base) {
   Array<T> out = zeros<T>({length, width});

@@ -23,7 +23,8 @@ void write(Array<T>& to, const Array<T>& from, int axis, std::int64_t begin) {
   if (from.data.empty()) return;
   auto target = dynamic(to);
   auto rows = part(target, to.shape.size(), axis, begin, from.shape[static_cast<std::size_t>(axis)]);
-  // A plain assignment makes a temporary whose rank xtensor 0.24 takes from the capacity of its small vectors: 4, not the rank.
+  // A plain assignment makes a temporary whose rank xtensor 0.24 takes from the capacity of its small vectors: 4, not
+  // the rank.
   xt::noalias(rows) = dynamic(from);
 }
 

@@ -30,7 +30,8 @@ Array<T> linear(const Array<T>& x, const Array<T>& weight, const Array<T>* bias,
 template <class T>
 Array<T> matmul(const Array<T>& a, const Array<T>& b) {
   const std::int64_t m = a.shape[a.shape.size() - 2], k = a.shape.back(), n = b.shape.back();
-  const std::vector<std::int64_t> batch_a(a.shape.begin(), a.shape.end() - 2), batch_b(b.shape.begin(), b.shape.end() - 2);
+  const std::vector<std::int64_t> batch_a(a.shape.begin(), a.shape.end() - 2),
+      batch_b(b.shape.begin(), b.shape.end() - 2);
   std::vector<std::int64_t> shape = broadcast_shape(batch_a, batch_b);
   const std::int64_t batches = elements(shape);
 
@@ -57,7 +58,8 @@ Array<T> matmul(const Array<T>& a, const Array<T>& b) {
   return result;
 }
 
-template Array<float> linear(const Array<float>&, const Array<float>&, const Array<float>*, const Array<float>*, activation);
+template Array<float> linear(const Array<float>&, const Array<float>&, const Array<float>*, const Array<float>*,
+                             activation);
 template Array<double> linear(const Array<double>&, const Array<double>&, const Array<double>*, const Array<double>*,
                               activation);
 template Array<float> matmul(const Array<float>&, const Array<float>&);

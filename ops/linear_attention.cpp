@@ -6,9 +6,9 @@
 
 namespace treadle::reference {
 
-/// out_i = φ(q_i) S / (φ(q_i)·z + ε) with S = Σ_j φ(k_j) v_jᵀ and z = Σ_j φ(k_j) (Katharopoulos et al. 2020, eq. 5), over all keys
-/// or, causal, over the keys j ≤ i + (k_len − q_len) (eq. 8–12). Keys from `key_lengths` on are never read. A zero denominator
-/// gives 0.
+/// out_i = φ(q_i) S / (φ(q_i)·z + ε) with S = Σ_j φ(k_j) v_jᵀ and z = Σ_j φ(k_j) (Katharopoulos et al. 2020, eq. 5),
+/// over all keys or, causal, over the keys j ≤ i + (k_len − q_len) (eq. 8–12). Keys from `key_lengths` on are never
+/// read. A zero denominator gives 0.
 template <class T>
 Array<T> linear_attention(const Array<T>& q_in, const Array<T>& k_in, const Array<T>& v_in, const Array<T>* key_lengths,
                           activation feature, bool causal, double eps) {
@@ -25,7 +25,8 @@ Array<T> linear_attention(const Array<T>& q_in, const Array<T>& k_in, const Arra
   for (std::int64_t b = 0; b < batch; ++b) {
     std::int64_t keys = k_len;
     if (key_lengths != nullptr)
-      keys = std::clamp<std::int64_t>(static_cast<std::int64_t>(key_lengths->data[static_cast<std::size_t>(b)]), 0, k_len);
+      keys =
+          std::clamp<std::int64_t>(static_cast<std::int64_t>(key_lengths->data[static_cast<std::size_t>(b)]), 0, k_len);
     for (std::int64_t h = 0; h < heads; ++h) {
       const std::int64_t g = h / group;
       Array<T> state = zeros<T>({dim, value_dim});
@@ -51,8 +52,8 @@ Array<T> linear_attention(const Array<T>& q_in, const Array<T>& k_in, const Arra
   return result;
 }
 
-template Array<float> linear_attention(const Array<float>&, const Array<float>&, const Array<float>&, const Array<float>*,
-                                       activation, bool, double);
+template Array<float> linear_attention(const Array<float>&, const Array<float>&, const Array<float>&,
+                                       const Array<float>*, activation, bool, double);
 template Array<double> linear_attention(const Array<double>&, const Array<double>&, const Array<double>&,
                                         const Array<double>*, activation, bool, double);
 

@@ -16,7 +16,8 @@ void affine(Array<T>& x, const Array<T>* gamma, const Array<T>* beta) {
 
 }  // namespace
 
-/// (x − μ) / √(σ² + ε) · γ + β (Ba et al. 2016, eq. 4). The variance is a second pass over x − μ: E[x²] − E[x]² cancels.
+/// (x − μ) / √(σ² + ε) · γ + β (Ba et al. 2016, eq. 4). The variance is a second pass over x − μ: E[x²] − E[x]²
+/// cancels.
 template <class T>
 Array<T> layer_norm(const Array<T>& x, const Array<T>* gamma, const Array<T>* beta, double eps) {
   const std::int64_t rows = rows_of(x), width = x.shape.back();

@@ -1,6 +1,6 @@
 #pragma once
-// Reference formulas of the ops, defined in ops/*.cpp for T = float and double. Plain, allocating, one value at a time: they
-// say what an op means. Shapes are checked by whoever calls (the shape rules in ops/*.hpp, the reference backend).
+// Reference formulas of the ops, defined in ops/*.cpp for T = float and double. Plain, allocating, one value at a time:
+// they say what an op means. Shapes are checked by whoever calls (the shape rules in ops/*.hpp, the reference backend).
 
 #include <treadle/graph/op.hpp>
 
@@ -94,9 +94,9 @@ Array<T> select(const Array<T>& mask, const Array<T>& x, double value);
 // --- attention.cpp
 template <class T>
 struct AttentionInputs {
-  const Array<T>& q;  ///< [B, H, N, D]
-  const Array<T>& k;  ///< [B, Hkv, M, D]
-  const Array<T>& v;  ///< [B, Hkv, M, Dv]
+  const Array<T>& q;               ///< [B, H, N, D]
+  const Array<T>& k;               ///< [B, Hkv, M, D]
+  const Array<T>& v;               ///< [B, Hkv, M, Dv]
   const Array<T>* mask = nullptr;  ///< broadcasts to [B, H, N, M]
   const Array<T>* bias = nullptr;  ///< broadcasts to [B, H, N, M]
   const Array<T>* sink = nullptr;  ///< [H]

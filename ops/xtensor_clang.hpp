@@ -1,6 +1,7 @@
 #pragma once
-// Include this before any other xtensor header. clang 19 matches template template parameters as C++17 says, default arguments
-// included, and then finds two cases of xtensor 0.24's rebind_container equally good; a full specialisation decides.
+// Include this before any other xtensor header. clang 19 matches template template parameters as C++17 says, default
+// arguments included, and then finds two cases of xtensor 0.24's rebind_container equally good; a full specialisation
+// decides.
 
 #include <xtensor/xtensor_config.hpp>
 

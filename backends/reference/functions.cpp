@@ -17,7 +17,8 @@ void collect_tables(scalar::View view, int i, std::vector<std::string>& names) {
 
 }  // namespace
 
-ScalarFunction::ScalarFunction(scalar::View view, int root, std::int64_t q_len, std::int64_t k_len, std::int64_t iteration)
+ScalarFunction::ScalarFunction(scalar::View view, int root, std::int64_t q_len, std::int64_t k_len,
+                               std::int64_t iteration)
     : view_(view), root_(root), evaluator_(view, root) {
   at_.q_len = q_len;
   at_.k_len = k_len;
@@ -33,7 +34,8 @@ std::vector<std::string> ScalarFunction::table_names() const {
 template <class T>
 void ScalarFunction::bind(const std::string& name, const Array<T>& values, DType dtype) {
   if (values.rank() < 1 || values.rank() > 2)
-    throw std::invalid_argument("table '" + name + "' has rank " + std::to_string(values.rank()) + "; a lookup has 1 or 2 indices");
+    throw std::invalid_argument("table '" + name + "' has rank " + std::to_string(values.rank()) +
+                                "; a lookup has 1 or 2 indices");
   if (dtype == DType::i64) throw std::invalid_argument("table '" + name + "' is i64; a lookup reads i32, bool or f32");
   auto storage = std::make_shared<Storage>();
   storage->name = name;
@@ -58,7 +60,8 @@ void ScalarFunction::bind_rows(const Array<T>& q, const Array<T>& k) {
 }
 
 TensorView ScalarFunction::Rows::row(std::int64_t b, std::int64_t h, std::int64_t at) {
-  return dense_view(data.data() + ((b * shape[1] + h) * shape[2] + at) * shape[3], DType::f64, std::span(shape).last(1));
+  return dense_view(data.data() + ((b * shape[1] + h) * shape[2] + at) * shape[3], DType::f64,
+                    std::span(shape).last(1));
 }
 
 double ScalarFunction::value(double score, std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t k) const {

@@ -1,5 +1,6 @@
 #pragma once
-// Traced functions of a graph in the reference backend: bound to lengths and tables, evaluated one point at a time in double.
+// Traced functions of a graph in the reference backend: bound to lengths and tables, evaluated one point at a time in
+// double.
 
 #include <treadle/graph/scalar/evaluate.hpp>
 #include <treadle/ops/reference.hpp>
@@ -75,7 +76,9 @@ struct LazyMask {
     if (found == made_.end()) {
       Position expression;
       if (function)
-        expression = [this](std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t k) { return function->keep(b, h, q, k); };
+        expression = [this](std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t k) {
+          return function->keep(b, h, q, k);
+        };
       found = made_.emplace(std::pair{full[0], full[1]}, mask(full, expression, tensor.get())).first;
     }
     return found->second;

@@ -13,8 +13,8 @@
 namespace treadle::reference {
 namespace {
 
-/// What stands behind a value: an array, a state's storage, or a mask that is evaluated where it is used (a mask node does not
-/// know how many batch elements and heads there are).
+/// What stands behind a value: an array, a state's storage, or a mask that is evaluated where it is used (a mask node
+/// does not know how many batch elements and heads there are).
 template <class T>
 struct Held {
   std::shared_ptr<const Array<T>> array;
@@ -90,7 +90,9 @@ class Interpreter {
   }
 
   // --- what nodes read --------------------------------------------------------------------------------------
-  const Held<T>& held(Frame& frame, Value v) const { return frame.values.at(v.node)[static_cast<std::size_t>(v.output)]; }
+  const Held<T>& held(Frame& frame, Value v) const {
+    return frame.values.at(v.node)[static_cast<std::size_t>(v.output)];
+  }
   const Array<T>& array(Frame& frame, Value v) const {
     const Held<T>& h = held(frame, v);
     return h.mask != nullptr ? h.mask->materialise(1, 1) : *h.array;
@@ -111,7 +113,8 @@ class Interpreter {
       if (results[i].array == nullptr) continue;
       const std::vector<std::int64_t> wanted = dims_(g_.shape({n, static_cast<std::int32_t>(i)}));
       if (results[i].array->shape != wanted)
-        throw Error(describe(g_, n) + " gives " + shape_text(results[i].array->shape) + "; the graph says " + shape_text(wanted));
+        throw Error(describe(g_, n) + " gives " + shape_text(results[i].array->shape) + "; the graph says " +
+                    shape_text(wanted));
     }
   }
 
@@ -127,16 +130,16 @@ class Interpreter {
     if (h.array->shape != wanted)
       throw Error(what + " has shape " + shape_text(h.array->shape) + "; the graph wants " + shape_text(wanted));
     if (h.array->size() != elements(wanted))
-      throw Error(what + " has " + std::to_string(h.array->size()) + " values; its shape " + shape_text(wanted) + " holds " +
-                  std::to_string(elements(wanted)));
+      throw Error(what + " has " + std::to_string(h.array->size()) + " values; its shape " + shape_text(wanted) +
+                  " holds " + std::to_string(elements(wanted)));
     return h;
   }
   Held<T> input(std::int32_t n) const {
     const std::string name = full_name(g_, n);
     const auto found = inputs_.find(name);
     if (found == inputs_.end())
-      throw Error("input '" + name + "' is missing; give it with shape " + shape_text(dims_(g_.shape({n, 0}))) + " (given: " +
-                  names_in(inputs_) + ")");
+      throw Error("input '" + name + "' is missing; give it with shape " + shape_text(dims_(g_.shape({n, 0}))) +
+                  " (given: " + names_in(inputs_) + ")");
     return checked(n, name, borrow(found->second));
   }
   Held<T> parameter(std::int32_t n, const Frame& frame) const {
@@ -188,7 +191,8 @@ class Interpreter {
 
     std::vector<Array<T>> stacks;
     for (std::int64_t i = 0; i < times; ++i) {
-      for (std::size_t s = 0; s < states; ++s) arguments[carried + captured + s] = hold_state(slice_of(*stacked[s].array, i));
+      for (std::size_t s = 0; s < states; ++s)
+        arguments[carried + captured + s] = hold_state(slice_of(*stacked[s].array, i));
       Frame frame;
       frame.arguments = arguments;
       frame.iterations = outer.iterations;
@@ -206,7 +210,8 @@ class Interpreter {
         }
         put_slice(stacks[s], i, value);
       }
-      for (std::size_t s = 0; s < states; ++s) put_slice(*stacked[s].storage, i, *frame.arguments[carried + captured + s].storage);
+      for (std::size_t s = 0; s < states; ++s)
+        put_slice(*stacked[s].storage, i, *frame.arguments[carried + captured + s].storage);
     }
 
     std::vector<Held<T>> out(arguments.begin(), arguments.begin() + static_cast<std::ptrdiff_t>(carried));
@@ -220,10 +225,11 @@ class Interpreter {
     if (target.storage == nullptr) throw Error(describe(g_, n) + ": append writes into a state, and this is none");
     const Array<T>& rows = array(frame, g_.inputs(n)[1]);
     const auto axis = static_cast<std::size_t>(integer(n, key::axis, frame));
-    const std::int64_t offset = integer(n, key::offset, frame), end = offset + rows.shape[axis], room = target.array->shape[axis];
+    const std::int64_t offset = integer(n, key::offset, frame), end = offset + rows.shape[axis],
+                       room = target.array->shape[axis];
     if (offset < 0 || end > room)
-      throw Error(describe(g_, n) + ": rows " + std::to_string(offset) + " to " + std::to_string(end) + " do not fit; the state has room for " +
-                  std::to_string(room));
+      throw Error(describe(g_, n) + ": rows " + std::to_string(offset) + " to " + std::to_string(end) +
+                  " do not fit; the state has room for " + std::to_string(room));
     return append(*target.storage, rows, static_cast<int>(axis), offset);
   }
 
@@ -232,22 +238,25 @@ class Interpreter {
     const std::int64_t axis = integer(n, key::axis, frame), begin = integer(n, key::begin, frame);
     const std::int64_t length = integer(n, key::length, frame), size = x.shape[static_cast<std::size_t>(axis)];
     if (begin < 0 || length < 0 || begin + length > size)
-      throw Error(describe(g_, n) + ": [" + std::to_string(begin) + ", " + std::to_string(begin + length) + ") is outside a dim of " +
-                  std::to_string(size));
+      throw Error(describe(g_, n) + ": [" + std::to_string(begin) + ", " + std::to_string(begin + length) +
+                  ") is outside a dim of " + std::to_string(size));
     return slice(x, static_cast<int>(axis), begin, length);
   }
 
   // --- masks and attention ----------------------------------------------------------------------------------
   /// The traced function of node `n`, its tables bound from inputs `first_table` on.
-  ScalarFunction function_of(std::int32_t n, std::size_t first_table, std::int64_t q_len, std::int64_t k_len, Frame& frame) {
+  ScalarFunction function_of(std::int32_t n, std::size_t first_table, std::int64_t q_len, std::int64_t k_len,
+                             Frame& frame) {
     const std::int64_t iteration = frame.iterations.empty() ? 0 : frame.iterations.back();
     ScalarFunction f(g_.scalars, static_cast<int>(g_.get_integer(n, key::expression)), q_len, k_len, iteration);
     const auto tables = g_.inputs(n).subspan(first_table);
     const std::vector<std::string> names = f.table_names();
     if (tables.size() < names.size())
-      throw Error(describe(g_, n) + " looks up " + std::to_string(names.size()) + " tables and is given " + std::to_string(tables.size()));
+      throw Error(describe(g_, n) + " looks up " + std::to_string(names.size()) + " tables and is given " +
+                  std::to_string(tables.size()));
     for (std::size_t i = 0; i < names.size(); ++i) {
-      // By the name of the graph's input where the table is one, so that no rewriting of the expression mixes tables up.
+      // By the name of the graph's input where the table is one, so that no rewriting of the expression mixes tables
+      // up.
       std::size_t at = i;
       for (std::size_t t = 0; t < tables.size(); ++t)
         if (source_name(tables[t]) == names[i]) at = t;
@@ -272,7 +281,8 @@ class Interpreter {
     const bool has_tensor = g_.get_integer(n, key::has_tensor) != 0;
     if (has_tensor) mask->tensor = held(frame, g_.inputs(n)[0]).array;
     if (g_.find(n, key::expression) != nullptr)
-      mask->function = function_of(n, has_tensor ? 1 : 0, integer(n, key::q_len, frame), integer(n, key::k_len, frame), frame);
+      mask->function =
+          function_of(n, has_tensor ? 1 : 0, integer(n, key::q_len, frame), integer(n, key::k_len, frame), frame);
     return {nullptr, nullptr, std::move(mask)};
   }
 
@@ -305,15 +315,25 @@ class Interpreter {
     const double eps = g_.get_number(n, key::eps);
 
     switch (g_.nodes[static_cast<std::size_t>(n)].op) {
-      case op::input: return {input(n)};
-      case op::parameter: return {parameter(n, frame)};
-      case op::state: return {state(n)};
-      case op::region_input: return {frame.arguments.at(static_cast<std::size_t>(g_.get_integer(n, key::index)))};
-      case op::repeat: return repeat(n, frame);
-      case op::output: outputs_[std::string(g_.leaf(n))] = x(0); return {};
-      case op::append: return {hold(append_to_state(n, frame))};
-      case op::embedding: return {hold(embedding(x(0), x(1)))};
-      case op::positions: return {hold(positions(x(0), integer(n, key::offset, frame), integer(n, key::length, frame)))};
+      case op::input:
+        return {input(n)};
+      case op::parameter:
+        return {parameter(n, frame)};
+      case op::state:
+        return {state(n)};
+      case op::region_input:
+        return {frame.arguments.at(static_cast<std::size_t>(g_.get_integer(n, key::index)))};
+      case op::repeat:
+        return repeat(n, frame);
+      case op::output:
+        outputs_[std::string(g_.leaf(n))] = x(0);
+        return {};
+      case op::append:
+        return {hold(append_to_state(n, frame))};
+      case op::embedding:
+        return {hold(embedding(x(0), x(1)))};
+      case op::positions:
+        return {hold(positions(x(0), integer(n, key::offset, frame), integer(n, key::length, frame)))};
       case op::sinusoidal_positions:
         return {hold(sinusoidal_positions<T>(integer(n, key::offset, frame), integer(n, key::length, frame),
                                              dims_(g_.shape({n, 0})[1]), g_.get_number(n, key::base, 10000)))};
@@ -322,36 +342,48 @@ class Interpreter {
         for (std::size_t i = 0; i < in.size(); ++i) parts.push_back(&x(i));
         return {hold(concatenate(parts, static_cast<int>(integer(n, key::axis, frame))))};
       }
-      case op::slice: return {hold(slice_node(n, frame))};
+      case op::slice:
+        return {hold(slice_node(n, frame))};
       case op::transpose: {
         std::vector<int> perm;
         std::int64_t digits = g_.get_integer(n, key::perm);
         for (std::int64_t i = 0; i < x(0).rank(); ++i, digits /= 8) perm.push_back(static_cast<int>(digits % 8));
         return {hold(transpose(x(0), perm))};
       }
-      case op::split_heads: return {hold(split_heads(x(0), integer(n, key::heads, frame)))};
-      case op::merge_heads: return {hold(merge_heads(x(0)))};
-      case op::add: return {hold(add(x(0), x(1)))};
-      case op::multiply: return {hold(multiply(x(0), x(1)))};
-      case op::scale: return {hold(scale(x(0), g_.get_number(n, key::factor, 1)))};
+      case op::split_heads:
+        return {hold(split_heads(x(0), integer(n, key::heads, frame)))};
+      case op::merge_heads:
+        return {hold(merge_heads(x(0)))};
+      case op::add:
+        return {hold(add(x(0), x(1)))};
+      case op::multiply:
+        return {hold(multiply(x(0), x(1)))};
+      case op::scale:
+        return {hold(scale(x(0), g_.get_number(n, key::factor, 1)))};
       case op::linear: {
         next = 2;
         const Array<T>* bias = optional(key::has_bias);
         const Array<T>* residual = optional(key::has_residual);
         return {hold(linear(x(0), x(1), bias, residual, function))};
       }
-      case op::matmul: return {hold(matmul(x(0), x(1)))};
-      case op::activation: return {hold(activate(x(0), function))};
-      case op::softmax: return {hold(softmax(x(0)))};
-      case op::mask: return {mask_node(n, frame)};
-      case op::mask_to_bias: return {hold(mask_to_bias(x(0)))};
+      case op::matmul:
+        return {hold(matmul(x(0), x(1)))};
+      case op::activation:
+        return {hold(activate(x(0), function))};
+      case op::softmax:
+        return {hold(softmax(x(0)))};
+      case op::mask:
+        return {mask_node(n, frame)};
+      case op::mask_to_bias:
+        return {hold(mask_to_bias(x(0)))};
       case op::select: {
         const std::vector<std::int64_t>& shape = x(1).shape;
         const std::size_t rank = shape.size();
         const Array<T>& mask = mask_array(frame, in[0], rank < 4 ? 1 : shape[rank - 4], rank < 3 ? 1 : shape[rank - 3]);
         return {hold(select(mask, x(1), g_.get_number(n, key::value)))};
       }
-      case op::attention: return attention_node(n, frame);
+      case op::attention:
+        return attention_node(n, frame);
       case op::linear_attention: {
         next = 3;
         const Array<T>* lengths = optional(key::has_mask);
@@ -395,9 +427,13 @@ Tensors<T> evaluate(GraphView graph, const DimValues& dims, const Tensors<T>& in
   return Interpreter<T>(graph, dims, inputs, find, states).run();
 }
 
-template Tensors<float> evaluate(GraphView, const DimValues&, const Tensors<float>&, const Tensors<float>&, Tensors<float>*);
-template Tensors<double> evaluate(GraphView, const DimValues&, const Tensors<double>&, const Tensors<double>&, Tensors<double>*);
-template Tensors<float> evaluate(GraphView, const DimValues&, const Tensors<float>&, const Parameters&, Tensors<float>*);
-template Tensors<double> evaluate(GraphView, const DimValues&, const Tensors<double>&, const Parameters&, Tensors<double>*);
+template Tensors<float> evaluate(GraphView, const DimValues&, const Tensors<float>&, const Tensors<float>&,
+                                 Tensors<float>*);
+template Tensors<double> evaluate(GraphView, const DimValues&, const Tensors<double>&, const Tensors<double>&,
+                                  Tensors<double>*);
+template Tensors<float> evaluate(GraphView, const DimValues&, const Tensors<float>&, const Parameters&,
+                                 Tensors<float>*);
+template Tensors<double> evaluate(GraphView, const DimValues&, const Tensors<double>&, const Parameters&,
+                                  Tensors<double>*);
 
 }  // namespace treadle::reference

@@ -22,8 +22,10 @@ std::string text_of(const TensorView& v) {
 void check(const TensorView& q, const TensorView& k, const TensorView& v) {
   for (const TensorView* t : {&q, &k, &v})
     if (t->rank != 4 || t->dtype != DType::f32)
-      throw Error("attention takes f32 tensors [batch, heads, length, dim], not " + std::string(name(t->dtype)) + " " + text_of(*t));
-  const bool lengths = k.shape[0] == q.shape[0] && v.shape[0] == q.shape[0] && k.shape[1] == v.shape[1] && k.shape[2] == v.shape[2];
+      throw Error("attention takes f32 tensors [batch, heads, length, dim], not " + std::string(name(t->dtype)) + " " +
+                  text_of(*t));
+  const bool lengths =
+      k.shape[0] == q.shape[0] && v.shape[0] == q.shape[0] && k.shape[1] == v.shape[1] && k.shape[2] == v.shape[2];
   if (!lengths || k.shape[3] != q.shape[3] || k.shape[1] < 1 || q.shape[1] % k.shape[1] != 0)
     throw Error("q " + text_of(q) + ", k " + text_of(k) + " and v " + text_of(v) +
                 " do not fit: q [B, H, N, D], k [B, Hkv, M, D], v [B, Hkv, M, Dv] with H a multiple of Hkv");
@@ -56,8 +58,8 @@ constexpr std::int64_t together = 4;  ///< rows of one head that share each look
 constexpr std::int64_t chunk = 256;   ///< keys whose scores stay in the first-level cache
 
 /// scores[r][j] = scale · q_r·k_j for keys [begin, end) of up to `together` rows of one head.
-void score_rows(const TensorView& q, const Head& head, std::int64_t length, double scale, std::span<const Row> rows, std::int64_t begin,
-                std::int64_t end, std::vector<double>& scores) {
+void score_rows(const TensorView& q, const Head& head, std::int64_t length, double scale, std::span<const Row> rows,
+                std::int64_t begin, std::int64_t end, std::vector<double>& scores) {
   const std::int64_t dim = q.shape[3];
   std::array<const float*, together> query{};
   for (std::size_t r = 0; r < static_cast<std::size_t>(together); ++r) {
@@ -79,13 +81,14 @@ void score_rows(const TensorView& q, const Head& head, std::int64_t length, doub
       }
     }
     for (std::int64_t r = 0; r < static_cast<std::int64_t>(rows.size()); ++r)
-      for (std::int64_t j = 0; j < count; ++j) scores[static_cast<std::size_t>(r * length + j0 + j)] = scale * sums[r][j];
+      for (std::int64_t j = 0; j < count; ++j)
+        scores[static_cast<std::size_t>(r * length + j0 + j)] = scale * sums[r][j];
   }
 }
 
 /// Softmax of one row's scores (−inf: not kept) times the values.
-void finish_row(std::span<const double> scores, std::int64_t begin, std::int64_t end, const Head& head, std::span<double> out, double& lse,
-                double& entropy) {
+void finish_row(std::span<const double> scores, std::int64_t begin, std::int64_t end, const Head& head,
+                std::span<double> out, double& lse, double& entropy) {
   double largest = -infinity;
   for (std::int64_t j = begin; j < end; ++j) largest = std::max(largest, scores[static_cast<std::size_t>(j)]);
   double sum = 0, weighted = 0;  // Σ e, Σ e·(s − max)
@@ -111,9 +114,10 @@ RowResults attention_rows(const TensorView& q, const TensorView& k, const Tensor
                           std::span<const Row> rows) {
   check(q, k, v);
   for (const Row& row : rows)
-    if (row.batch < 0 || row.batch >= q.shape[0] || row.head < 0 || row.head >= q.shape[1] || row.query < 0 || row.query >= q.shape[2])
-      throw Error("row (" + std::to_string(row.batch) + ", " + std::to_string(row.head) + ", " + std::to_string(row.query) +
-                  ") is outside q " + text_of(q));
+    if (row.batch < 0 || row.batch >= q.shape[0] || row.head < 0 || row.head >= q.shape[1] || row.query < 0 ||
+        row.query >= q.shape[2])
+      throw Error("row (" + std::to_string(row.batch) + ", " + std::to_string(row.head) + ", " +
+                  std::to_string(row.query) + ") is outside q " + text_of(q));
   const std::int64_t length = k.shape[2], value_dim = v.shape[3], group = q.shape[1] / k.shape[1];
   RowResults result;
   result.value_dim = value_dim;
@@ -126,8 +130,8 @@ RowResults attention_rows(const TensorView& q, const TensorView& k, const Tensor
   std::vector<char> kept(static_cast<std::size_t>(together * length), 1);
   for (std::size_t first = 0; first < rows.size();) {
     std::size_t last = first + 1;
-    while (last < rows.size() && last < first + static_cast<std::size_t>(together) && rows[last].batch == rows[first].batch &&
-           rows[last].head == rows[first].head)
+    while (last < rows.size() && last < first + static_cast<std::size_t>(together) &&
+           rows[last].batch == rows[first].batch && rows[last].head == rows[first].head)
       ++last;
     const auto block = rows.subspan(first, last - first);
     // Only the keys from the first to the last that any of the rows keeps are looked at.
@@ -146,10 +150,14 @@ RowResults attention_rows(const TensorView& q, const TensorView& k, const Tensor
       score_rows(q, head, length, scale, block, begin, end, scores);
     }
     for (std::size_t r = 0; r < block.size(); ++r) {
-      const std::span<double> of_row = std::span(scores).subspan(r * static_cast<std::size_t>(length), static_cast<std::size_t>(length));
+      const std::span<double> of_row =
+          std::span(scores).subspan(r * static_cast<std::size_t>(length), static_cast<std::size_t>(length));
       for (std::int64_t j = begin; j < end; ++j)
-        if (kept[r * static_cast<std::size_t>(length) + static_cast<std::size_t>(j)] == 0) of_row[static_cast<std::size_t>(j)] = -infinity;
-      const std::span<double> out = std::span(result.out).subspan((first + r) * static_cast<std::size_t>(value_dim), static_cast<std::size_t>(value_dim));
+        if (kept[r * static_cast<std::size_t>(length) + static_cast<std::size_t>(j)] == 0)
+          of_row[static_cast<std::size_t>(j)] = -infinity;
+      const std::span<double> out =
+          std::span(result.out)
+              .subspan((first + r) * static_cast<std::size_t>(value_dim), static_cast<std::size_t>(value_dim));
       finish_row(of_row, begin, end, head, out, result.lse[first + r], result.entropy[first + r]);
     }
     first = last;
@@ -166,7 +174,8 @@ std::vector<Row> sample_rows(const TensorView& q, std::int64_t per_head, std::ui
       // Selection sampling (Knuth, The Art of Computer Programming 2, algorithm S): in order, without repetition.
       std::int64_t needed = std::min(per_head, length);
       for (std::int64_t i = 0; i < length && needed > 0; ++i) {
-        const bool take = needed >= length - i || uniform(seed, draw++) * static_cast<double>(length - i) < static_cast<double>(needed);
+        const bool take = needed >= length - i ||
+                          uniform(seed, draw++) * static_cast<double>(length - i) < static_cast<double>(needed);
         if (!take) continue;
         rows.push_back({b, h, i});
         --needed;

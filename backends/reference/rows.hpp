@@ -26,9 +26,9 @@ struct RowResults {
 /// True keeps. An empty function keeps everything.
 using Keep = std::function<bool(std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t k)>;
 
-/// softmax(scale · q kᵀ where keep) v for the given rows, in double. q [B, H, N, D], k [B, Hkv, M, D], v [B, Hkv, M, Dv], f32,
-/// any strides; head h uses key head h / (H / Hkv). Rows may come in any order; rows of the same head that stand together are
-/// faster. Throws Error for shapes that do not fit and rows outside them.
+/// softmax(scale · q kᵀ where keep) v for the given rows, in double. q [B, H, N, D], k [B, Hkv, M, D], v [B, Hkv, M,
+/// Dv], f32, any strides; head h uses key head h / (H / Hkv). Rows may come in any order; rows of the same head that
+/// stand together are faster. Throws Error for shapes that do not fit and rows outside them.
 RowResults attention_rows(const TensorView& q, const TensorView& k, const TensorView& v, const Keep& keep, double scale,
                           std::span<const Row> rows);
 

@@ -108,7 +108,8 @@ BOOST_AUTO_TEST_CASE(embedding_and_positions) {
   check_close(ref::positions(table, 1, 2), array({2, 2}, {3, 4, 5, 6}));
   BOOST_CHECK_THROW(ref::positions(table, 2, 2), std::out_of_range);
   const double third = std::pow(10000.0, -2.0 / 3.0);
-  check_close(ref::sinusoidal_positions<double>(5, 1, 3, 10000), array({1, 3}, {std::sin(5), std::cos(5), std::sin(5 * third)}));
+  check_close(ref::sinusoidal_positions<double>(5, 1, 3, 10000),
+              array({1, 3}, {std::sin(5), std::cos(5), std::sin(5 * third)}));
 }
 
 BOOST_AUTO_TEST_CASE(masks_choose_and_never_multiply) {
@@ -117,7 +118,8 @@ BOOST_AUTO_TEST_CASE(masks_choose_and_never_multiply) {
   const auto both = ref::mask({1, 1, 2, 3}, causal, &tensor);
   check_close(both, array({1, 1, 2, 3}, {1, 1, 0, 1, 1, 1}));
   check_close(ref::mask_to_bias(both), array({1, 1, 2, 3}, {0, 0, -infinity, 0, 0, 0}));
-  check_close(ref::select(both, array({1, 1, 2, 3}, {1, 2, not_a_number, 4, 5, 6}), -1), array({1, 1, 2, 3}, {1, 2, -1, 4, 5, 6}));
+  check_close(ref::select(both, array({1, 1, 2, 3}, {1, 2, not_a_number, 4, 5, 6}), -1),
+              array({1, 1, 2, 3}, {1, 2, -1, 4, 5, 6}));
   const ref::Position by_head = [](auto b, auto h, auto, auto) { return (b + h) % 2 == 0; };
   check_close(ref::mask<double>({2, 2, 1, 1}, by_head, nullptr), array({2, 2, 1, 1}, {1, 0, 0, 1}));
 }

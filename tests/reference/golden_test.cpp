@@ -1,4 +1,5 @@
-// The reference in double against PyTorch in double (tests/data/golden): the same inputs, so the same numbers to rounding.
+// The reference in double against PyTorch in double (tests/data/golden): the same inputs, so the same numbers to
+// rounding.
 
 #include "arrays.hpp"
 
@@ -20,10 +21,12 @@ Array<double> load(const std::string& name, const std::string& tensor) {
   return ref::from_view<double>(t.view());
 }
 bool given(const std::string& name, const std::string& tensor) {
-  return std::filesystem::exists(std::filesystem::path(TREADLE_TEST_DATA) / "golden" / "ops" / name / (tensor + ".npy"));
+  return std::filesystem::exists(std::filesystem::path(TREADLE_TEST_DATA) / "golden" / "ops" / name /
+                                 (tensor + ".npy"));
 }
 
-/// Runs a case of attention through a graph; `mask`, `bias`, `sink`, `document` and `key_lengths` are used where they exist.
+/// Runs a case of attention through a graph; `mask`, `bias`, `sink`, `document` and `key_lengths` are used where they
+/// exist.
 void check_attention(const std::string& name, std::optional<Mask> m = {}) {
   BOOST_TEST_CONTEXT(name) {
     ref::Tensors<double> inputs;
@@ -60,10 +63,12 @@ void check_attention(const std::string& name, std::optional<Mask> m = {}) {
 BOOST_AUTO_TEST_SUITE(golden)
 
 BOOST_AUTO_TEST_CASE(dense_and_causal_attention) {
-  for (const char* name : {"attention_01_dense_17x17x8", "attention_04_dense_9x31x20", "attention_07_dense_67x130x40", "extreme_logits"})
+  for (const char* name :
+       {"attention_01_dense_17x17x8", "attention_04_dense_9x31x20", "attention_07_dense_67x130x40", "extreme_logits"})
     check_attention(name);
-  for (const char* name : {"attention_02_causal_33x33x64", "attention_03_causal_24x24x16", "attention_05_causal_5x70x128",
-                           "attention_06_causal_1x1x3", "attention_08_causal_130x130x72"})
+  for (const char* name :
+       {"attention_02_causal_33x33x64", "attention_03_causal_24x24x16", "attention_05_causal_5x70x128",
+        "attention_06_causal_1x1x3", "attention_08_causal_130x130x72"})
     check_attention(name, causal);
 }
 
@@ -85,7 +90,8 @@ BOOST_AUTO_TEST_CASE(a_sink) {
   const std::string name = "attention_sink";
   const auto q = load(name, "q"), k = load(name, "k"), v = load(name, "v"), sink = load(name, "sink");
   const std::int64_t shift = k.shape[2] - q.shape[2];
-  const auto mask = ref::mask<double>({1, 1, q.shape[2], k.shape[2]}, [=](auto, auto, auto i, auto j) { return j <= i + shift; }, nullptr);
+  const auto mask = ref::mask<double>(
+      {1, 1, q.shape[2], k.shape[2]}, [=](auto, auto, auto i, auto j) { return j <= i + shift; }, nullptr);
   const double scale = 1 / std::sqrt(static_cast<double>(q.shape[3]));
   const auto got = ref::attention<double>({.q = q, .k = k, .v = v, .mask = &mask, .sink = &sink, .scale = scale});
   check_close(got.out, load(name, "out"), 1e-11);
@@ -105,7 +111,8 @@ BOOST_AUTO_TEST_CASE(linear_attention_full_and_causal) {
 }
 
 BOOST_AUTO_TEST_CASE(norms_activations_and_layers) {
-  for (const auto& [name, eps, tolerance] : {std::tuple{"layer_norm_eps1e-05", 1e-5, 1e-11}, {"layer_norm_eps1e-12", 1e-12, 1e-11},
+  for (const auto& [name, eps, tolerance] : {std::tuple{"layer_norm_eps1e-05", 1e-5, 1e-11},
+                                             {"layer_norm_eps1e-12", 1e-12, 1e-11},
                                              {"layer_norm_large_mean", 1e-5, 1e-7}}) {
     const auto gamma = load(name, "gamma"), beta = load(name, "beta");
     check_close(ref::layer_norm(load(name, "x"), &gamma, &beta, eps), load(name, "out"), tolerance);
@@ -114,7 +121,8 @@ BOOST_AUTO_TEST_CASE(norms_activations_and_layers) {
   check_close(ref::rms_norm(load("rms_norm", "x"), &gamma, 1e-6), load("rms_norm", "out"), 1e-11);
 
   const auto x = load("activations", "x");
-  for (const activation f : {activation::relu, activation::gelu, activation::gelu_tanh, activation::silu, activation::sigmoid, activation::tanh})
+  for (const activation f : {activation::relu, activation::gelu, activation::gelu_tanh, activation::silu,
+                             activation::sigmoid, activation::tanh})
     check_close(ref::activate(x, f), load("activations", std::string(name(f))), 1e-11);
 
   for (const auto& [folder, f] : {std::pair{"ffn_relu", activation::relu}, {"ffn_gelu", activation::gelu}}) {

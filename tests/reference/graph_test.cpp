@@ -60,7 +60,8 @@ BOOST_AUTO_TEST_CASE(a_cache_filled_step_by_step_gives_what_one_step_gives) {
   const Parameters parameters = Parameters::random(g, 1);
   const auto tokens = ids({1, 11}, 2, 53);
   const auto step = [&](std::int64_t past, std::int64_t fresh, ref::Tensors<double>& states) {
-    const ref::Tensors<double> inputs{{"history", ref::zeros<double>({past})}, {"tokens", ref::slice(tokens, 1, past, fresh)}};
+    const ref::Tensors<double> inputs{{"history", ref::zeros<double>({past})},
+                                      {"tokens", ref::slice(tokens, 1, past, fresh)}};
     return ref::evaluate<double>(g, {{"past", past}, {"fresh", fresh}}, inputs, parameters, &states).at("logits");
   };
   ref::Tensors<double> once, bit_by_bit;
@@ -95,8 +96,8 @@ BOOST_AUTO_TEST_CASE(every_example_runs_in_both_precisions) {
     BOOST_TEST_CONTEXT(std::string(entry.name)) {
       const Graph g = entry.build();
       BOOST_REQUIRE(!g.error);
-      const DimValues dims{{"batch", 2},      {"seq", 13},        {"source_len", 9}, {"target_len", 6},
-                           {"patches", 16},   {"past", 3},        {"fresh", 4}};
+      const DimValues dims{{"batch", 2},    {"seq", 13}, {"source_len", 9}, {"target_len", 6},
+                           {"patches", 16}, {"past", 3}, {"fresh", 4}};
       const BoundDims bound(g, dims);
       ref::Tensors<float> single;
       ref::Tensors<double> twice;
@@ -127,12 +128,15 @@ BOOST_AUTO_TEST_CASE(every_example_runs_in_both_precisions) {
 BOOST_AUTO_TEST_CASE(written_out_attention_is_attention) {
   const auto graph_of = [](bool fused) {
     Builder g;
-    const Node q = g.input("q", f32, {2, 3, seq, 4}), k = g.input("k", f32, {2, 3, seq, 4}), v = g.input("v", f32, {2, 3, seq, 5});
+    const Node q = g.input("q", f32, {2, 3, seq, 4}), k = g.input("k", f32, {2, 3, seq, 4}),
+               v = g.input("v", f32, {2, 3, seq, 5});
     if (fused) {
       g.output("y", attention(q, k, v, {.mask = causal}));
     } else {
       const Node m = mask_node(g, causal, seq, seq);
-      g.output("y", matmul(softmax(select(m, scale(matmul(q, transpose(k)), 0.5), -std::numeric_limits<double>::infinity())), v));
+      g.output(
+          "y",
+          matmul(softmax(select(m, scale(matmul(q, transpose(k)), 0.5), -std::numeric_limits<double>::infinity())), v));
     }
     return g.finish();
   };
@@ -145,7 +149,8 @@ BOOST_AUTO_TEST_CASE(masks_see_the_batch_element_the_head_and_their_tables) {
   // Head h sees keys at a multiple of h + 1 among the first lengths[b].
   const Mask m = mask_mod([](auto, auto h, auto, auto k) { return k % (h + 1) == 0; }) & key_lengths("lengths");
   Builder g;
-  const Node q = g.input("q", f32, {2, 2, 1, 1}), k = g.input("k", f32, {2, 2, 4, 1}), v = g.input("v", f32, {2, 2, 4, 1});
+  const Node q = g.input("q", f32, {2, 2, 1, 1}), k = g.input("k", f32, {2, 2, 4, 1}),
+             v = g.input("v", f32, {2, 2, 4, 1});
   g.input("lengths", i32, {2});
   g.output("y", attention(q, k, v, {.mask = m}));
   const Graph graph = g.finish();
@@ -176,12 +181,14 @@ BOOST_AUTO_TEST_CASE(a_repeats_captured_table_is_found_by_name) {
 
 BOOST_AUTO_TEST_CASE(a_score_function_changes_scores) {
   Builder g;
-  const Node q = g.input("q", f32, {1, 2, 1, 1}), k = g.input("k", f32, {1, 2, 2, 1}), v = g.input("v", f32, {1, 2, 2, 1});
+  const Node q = g.input("q", f32, {1, 2, 1, 1}), k = g.input("k", f32, {1, 2, 2, 1}),
+             v = g.input("v", f32, {1, 2, 2, 1});
   const Node slopes = g.input("slopes", f32, {2});
   const auto f = score_mod([](auto score, auto, auto h, auto, auto at) { return score + lookup("slopes", h) * at; });
   NodeSpec s;
   s.op = op::attention;
-  s.attributes = {number(key::scale, 1), integer(key::has_mask, 0), integer(key::has_bias, 0), integer(key::has_sink, 0),
+  s.attributes = {number(key::scale, 1), integer(key::has_mask, 0), integer(key::has_bias, 0),
+                  integer(key::has_sink, 0),
                   scalar_attribute(key::expression, static_cast<std::int32_t>(f.add_to(g.graph().scalars)))};
   g.output("y", g.add(s, {q, k, v, slopes}, infer_attention));
   const Graph graph = g.finish();
@@ -203,18 +210,22 @@ BOOST_AUTO_TEST_CASE(mistakes_are_named) {
   BOOST_TEST(error_of([&] { run(graph, {{"batch", 4}}, x4, good); }).empty());
   BOOST_TEST(contains(error_of([&] { run(graph, {{"batch", 4}}, {{"z", {}}}, good); }), "input 'x' is missing"));
   BOOST_TEST(contains(error_of([&] { run(graph, {}, x4, good); }), "dim 'batch' has no value"));
-  BOOST_TEST(contains(error_of([&] { run(graph, {{"batch", 4}}, x5, good); }), "input 'x' has shape [5, 3]; the graph wants [4, 3]"));
+  BOOST_TEST(contains(error_of([&] { run(graph, {{"batch", 4}}, x5, good); }),
+                      "input 'x' has shape [5, 3]; the graph wants [4, 3]"));
   BOOST_TEST(contains(error_of([&] { run(graph, {{"batch", 4}}, x4, {}); }), "parameter 'proj.weight' is missing"));
-  BOOST_TEST(contains(error_of([&] { run(graph, {{"batch", 4}}, {{"x", array({4, 3}, {1})}}, good); }), "has 1 values"));
+  BOOST_TEST(
+      contains(error_of([&] { run(graph, {{"batch", 4}}, {{"x", array({4, 3}, {1})}}, good); }), "has 1 values"));
   ref::Tensors<double> wrong = good;
   wrong["proj.bias"] = ref::zeros<double>({3});
-  BOOST_TEST(contains(error_of([&] { run(graph, {{"batch", 4}}, x4, wrong); }), "parameter 'proj.bias' has shape [3]; the graph wants [2]"));
+  BOOST_TEST(contains(error_of([&] { run(graph, {{"batch", 4}}, x4, wrong); }),
+                      "parameter 'proj.bias' has shape [3]; the graph wants [2]"));
 
   Builder e;
   e.output("y", embedding("wte", e.input("tokens", i32, {seq}), {.vocabulary = 4, .width = 1}));
   const Graph lookup_graph = e.finish();
   const ref::Tensors<double> table{{"wte.weight", ref::zeros<double>({4, 1})}};
-  const std::string outside = error_of([&] { run(lookup_graph, {{"seq", 2}}, {{"tokens", array({2}, {1, 4})}}, table); });
+  const std::string outside =
+      error_of([&] { run(lookup_graph, {{"seq", 2}}, {{"tokens", array({2}, {1, 4})}}, table); });
   BOOST_TEST(contains(outside, "embedding 'wte'"));
   BOOST_TEST(contains(outside, "id 4 is outside"));
 }
@@ -232,7 +243,8 @@ BOOST_AUTO_TEST_CASE(views_of_any_dtype_and_stride_come_in_and_go_out) {
   const Shape one{1};
   std::int64_t large = (std::int64_t{1} << 24) + 1;
   BOOST_TEST(ref::from_view<double>(dense_view(&large, DType::i64, one)).data[0] == 16777217.0);
-  BOOST_TEST(contains(error_of([&] { ref::from_view<float>(dense_view(&large, DType::i64, one)); }), "16777217 is too large"));
+  BOOST_TEST(
+      contains(error_of([&] { ref::from_view<float>(dense_view(&large, DType::i64, one)); }), "16777217 is too large"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -94,7 +94,8 @@ BOOST_AUTO_TEST_CASE(tensors_are_borrowed_or_owned) {
   p = {};
   BOOST_TEST(copy.find("owned").as<const float>()[2] == 7.0f);
   BOOST_TEST(!copy.contains("other"));
-  BOOST_TEST(contains(error_of([&] { p.own("w", {2, 2}, {1}); }), "parameter 'w' has 1 values; its shape [2, 2] holds 4"));
+  BOOST_TEST(
+      contains(error_of([&] { p.own("w", {2, 2}, {1}); }), "parameter 'w' has 1 values; its shape [2, 2] holds 4"));
   BOOST_TEST(contains(error_of([&] { p.set("w", dense_view(mine.data(), DType::i32, shape)); }), "parameters are f32"));
 }
 

@@ -47,10 +47,12 @@ BOOST_AUTO_TEST_CASE(entropy_is_in_nats) {
   std::vector<float> q(4, 0.0f), k(4 * 8, 0.0f);
   auto v = normal(8 * 2, 4);
   const std::vector<ref::Row> rows{{0, 0, 0}};
-  const auto uniform_row = ref::attention_rows(view(q, {1, 1, 1, 4}), view(k, {1, 1, 8, 4}), view(v, {1, 1, 8, 2}), {}, 1, rows);
+  const auto uniform_row =
+      ref::attention_rows(view(q, {1, 1, 1, 4}), view(k, {1, 1, 8, 4}), view(v, {1, 1, 8, 2}), {}, 1, rows);
   BOOST_TEST(std::abs(uniform_row.entropy[0] - std::log(8.0)) < 1e-12);
   const ref::Keep one = [](auto, auto, auto, auto j) { return j == 5; };
-  const auto single = ref::attention_rows(view(q, {1, 1, 1, 4}), view(k, {1, 1, 8, 4}), view(v, {1, 1, 8, 2}), one, 1, rows);
+  const auto single =
+      ref::attention_rows(view(q, {1, 1, 1, 4}), view(k, {1, 1, 8, 4}), view(v, {1, 1, 8, 2}), one, 1, rows);
   BOOST_TEST(std::abs(single.entropy[0]) < 1e-12);
   BOOST_TEST(single.out[1] == static_cast<double>(v[11]));
 }
@@ -65,7 +67,8 @@ BOOST_AUTO_TEST_CASE(strided_views_are_read_as_they_are) {
   };
   const std::vector<ref::Row> rows{{1, 0, 6}, {0, 1, 2}};
   const auto got = ref::attention_rows(part(0), part(1), part(2), {}, 0.5, rows);
-  const auto q = ref::from_view<double>(part(0)), k = ref::from_view<double>(part(1)), v = ref::from_view<double>(part(2));
+  const auto q = ref::from_view<double>(part(0)), k = ref::from_view<double>(part(1)),
+             v = ref::from_view<double>(part(2));
   const auto whole = ref::attention<double>({.q = q, .k = k, .v = v, .scale = 0.5}).out;
   for (std::size_t d = 0; d < 3; ++d) {
     BOOST_TEST(std::abs(got.out[d] - whole.data[((2 + 0) * 7 + 6) * 3 + d]) < 1e-12);
