@@ -108,14 +108,16 @@ std::string to_csv(const Report& report) {
                                  report.machine.cpu, report.machine.isa, report.machine.cores, compiler(), commit(), version(),
                                  report.seed, report.date, report.peak_gflops);
   bool first = true;
-  for (const auto& [name, value] : to_json_row({}).items()) {
+  const Json names = to_json_row({});
+  for (const auto& [name, value] : names.items()) {
     text += (first ? "" : ",") + name;
     first = false;
   }
   text += '\n';
   for (const Row& r : report.rows) {
     first = true;
-    for (const auto& [name, value] : to_json_row(r).items()) {
+    const Json values = to_json_row(r);
+    for (const auto& [name, value] : values.items()) {
       text += (first ? "" : ",") + csv_text(value);
       first = false;
     }
