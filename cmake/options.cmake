@@ -4,6 +4,10 @@ target_compile_options(treadle_options INTERFACE -Wall -Wextra -Wpedantic -Wshad
 # g++ 12 and 14 warn falsely in libstdc++ when they inline vectors.
 target_compile_options(treadle_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds -Wno-stringop-overflow -Wno-maybe-uninitialized -Wno-restrict -Wno-stringop-overread -Wno-free-nonheap-object>)
 
+# g++ 13 and later take a view that is a temporary for the owner of what it shows.
+target_compile_options(treadle_options INTERFACE
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,13>>:-Wno-dangling-reference>)
+
 # Sanitizers, for example "address,undefined" or "thread": one ISA is built then, and linked as it is.
 set(TREADLE_SANITIZE "" CACHE STRING "Comma-separated sanitizers for every object")
 if(TREADLE_SANITIZE)
