@@ -33,7 +33,7 @@ void apply_score(const scalar::TileProgram& program, float* scores, std::int64_t
         engine.rows(first, part, tile, ld, count);
         for (int r = 0; r < part; ++r) {
           float buffer[lanes];
-          std::memcpy(tile + r * ld, engine.result(r, buffer), static_cast<std::size_t>(count) * sizeof(float));
+          engine.copy(engine.result(r, buffer), tile + r * ld, count);
         }
       }
     }
@@ -60,7 +60,7 @@ void apply_feature(const scalar::TileProgram& program, const float* x, float* ou
     engine.rows(0, count, from, lanes, width);
     for (int r = 0; r < count; ++r) {
       float buffer[lanes];
-      std::memcpy(to + r * lanes, engine.result(r, buffer), static_cast<std::size_t>(width) * sizeof(float));
+      engine.copy(engine.result(r, buffer), to + r * lanes, width);
     }
   };
   engine.queries(0, 0, 0, static_cast<int>(lanes));

@@ -77,6 +77,14 @@ class TileEngine {
     return lanes_of<T>(operand(p_.root(), Class::both), r, lanes_, buffer);
   }
 
+  /// Copies a row of results; not a call for the usual whole strips.
+  static void copy(const float* __restrict from, float* __restrict to, int count) {
+    if (from == to) return;  // the function is the score itself
+    int i = 0;
+    for (; i + 16 <= count; i += 16) std::memcpy(to + i, from + i, 64);
+    for (; i < count; ++i) to[i] = from[i];
+  }
+
   /// Bit j set where lane j of a row of truth values is.
   static std::uint64_t pack(const std::int32_t* lanes, int count) {
     std::uint8_t bytes[max_lanes] = {};
@@ -108,11 +116,15 @@ class TileEngine {
   Operand operand(int i, Class user) const {
     const Class c = p_.classes[static_cast<std::size_t>(i)];
     const std::int64_t bytes = bytes_of(node(i).type);
+    // Whole strips of scores are read where they are.
+    if (is_score(i) && nq_ == lanes_) return {reinterpret_cast<const std::byte*>(scores_), ld_ * 4, true};
     if (c == Class::constant) return {place(i), 0, user == Class::constant};
     if (user != Class::both || c == Class::q_only) return {place(i), 0, true};
     if (c == Class::k_only) return {place(i) + first_ * bytes, bytes, false};
     return {place(i), bytes * max_lanes, true};
   }
+
+  bool is_score(int i) const { return node(i).op == Op::score || node(i).op == Op::x; }
 
   template <class T>
   static const T* at(const Operand& o, int r) {
@@ -262,6 +274,7 @@ class TileEngine {
       case Op::k: return count_from(i, c, lanes, k0_);
       case Op::score:
       case Op::x:
+        if (nq_ == lanes_) return;
         for (int r = 0; r < rows; ++r) {
           float* o = out<float>(i, c, r);
           std::memcpy(o, scores_ + r * ld_, static_cast<std::size_t>(nq_) * sizeof(float));
