@@ -1,4 +1,5 @@
 # Writes the header with the commit; "unknown" outside a git checkout. Run with -DGIT -DSOURCE -DHEADER.
+cmake_minimum_required(VERSION 3.25)
 set(commit unknown)
 if(GIT AND EXISTS ${SOURCE}/.git)
   execute_process(COMMAND ${GIT} describe --always --dirty --abbrev=12 WORKING_DIRECTORY ${SOURCE}

@@ -1,4 +1,5 @@
 # cmake -DBUILD=… -DSOURCE=… -DWORK=… -DCOMPILER=… -P run.cmake: installs, then builds and runs a project that uses it.
+cmake_minimum_required(VERSION 3.25)
 file(REMOVE_RECURSE ${WORK})
 function(run)
   execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY)
