@@ -194,7 +194,11 @@ View Planner::allocate(Value v, Need need) {
   if (auto& to = redirects_[index(v)]) {
     View trial = *to;
     const bool fits = need == Need::any || (require_unit(buffer(trial), trial, false) && (need == Need::unit || collapses(trial)));
-    if (fits) return *to;
+    if (fits) {
+      View out = *to;
+      if (need != Need::any) require_unit(buffer(out), out);  // a condition on the caller's strides
+      return out;
+    }
   }
   std::vector<std::int64_t> shape = sizes_(g_.shape(v));
   if (merged_[index(v)] != 0 && need == Need::unit && shape.size() >= 3) {

@@ -22,6 +22,7 @@ std::vector<double> decode(const Graph& g, const Parameters& parameters, const B
   for (const std::int64_t fresh : steps) {
     model.bind_dims({{"past", past}, {"fresh", fresh}});
     Tensor history(i32, {past}), tokens(i32, {1, fresh}), out(f32, {1, fresh, 53});
+    std::memset(history.view.data, 0, static_cast<std::size_t>(past) * sizeof(std::int32_t));
     for (std::int64_t i = 0; i < fresh; ++i) tokens.view.as<std::int32_t>()[i] = static_cast<std::int32_t>((past + i) * 7 % 53);
     model.run({{"history", history.view}, {"tokens", tokens.view}}, {{"logits", out.view}});
     for (const double x : values(out)) logits.push_back(x);
