@@ -32,7 +32,9 @@ Graph copy_tables(GraphView g) {
   return c;
 }
 
-std::span<const std::int64_t> shape_of(const TensorView& t) { return {t.shape.data(), static_cast<std::size_t>(t.rank)}; }
+std::span<const std::int64_t> shape_of(const TensorView& t) {
+  return {t.shape.data(), static_cast<std::size_t>(t.rank)};
+}
 
 /// An input or output as the model declares it.
 struct Port {
@@ -69,8 +71,8 @@ struct ReferenceRun {
   DimValues dims;
   reference::Tensors<T> states;
 
-  void run(GraphView g, const Parameters& parameters, const std::vector<Port>& inputs, std::span<const TensorView> given,
-           const std::vector<Port>& outputs, std::span<const TensorView> wanted) {
+  void run(GraphView g, const Parameters& parameters, const std::vector<Port>& inputs,
+           std::span<const TensorView> given, const std::vector<Port>& outputs, std::span<const TensorView> wanted) {
     reference::Tensors<T> in;
     for (std::size_t i = 0; i < inputs.size(); ++i) in[inputs[i].name] = reference::from_view<T>(given[i]);
     const auto out = reference::evaluate<T>(g, dims, in, parameters, &states);
@@ -120,7 +122,8 @@ BoundModel::BoundModel(GraphView graph, const Parameters& parameters, BindOption
   Implementation& m = *implementation_;
   m.backend = &find_backend(options.backend);
   if (options.float64 && !m.backend->float64)
-    throw Error("backend '" + std::string(options.backend) + "' computes in float32; float64 is there on backend 'reference'");
+    throw Error("backend '" + std::string(options.backend) +
+                "' computes in float32; float64 is there on backend 'reference'");
   constexpr int most_threads = 1024;
   if (options.threads < 0 || options.threads > most_threads)
     throw Error(std::to_string(options.threads) + " threads; 0 (all) to " + std::to_string(most_threads) + " is right");
@@ -156,7 +159,8 @@ void BoundModel::Implementation::check_parameters() const {
     if (!t && std::find(p.shape.begin(), p.shape.end(), 0) == p.shape.end())
       throw Error("parameter '" + p.name + "' is missing; the model wants f32 " + shape_text(p.shape));
     if (t && !std::equal(p.shape.begin(), p.shape.end(), t.shape.begin(), t.shape.begin() + t.rank))
-      throw Error("parameter '" + p.name + "' is " + shape_text(shape_of(t)) + "; the model wants " + shape_text(p.shape));
+      throw Error("parameter '" + p.name + "' is " + shape_text(shape_of(t)) + "; the model wants " +
+                  shape_text(p.shape));
   }
 }
 
@@ -170,12 +174,16 @@ void BoundModel::Implementation::find_ports(const DimValues& sizes) {
     if (o != op::input && o != op::output) continue;
     const Value v = o == op::input ? Value{n, 0} : g.inputs(n)[0];
     const std::vector<std::int64_t> shape = numbers(g.shape(v));
-    if (shape.size() > max_rank) throw Error(treadle::describe(g, n) + ": rank " + std::to_string(shape.size()) + "; at most " + std::to_string(max_rank) + " is possible");
+    if (shape.size() > max_rank)
+      throw Error(treadle::describe(g, n) + ": rank " + std::to_string(shape.size()) + "; at most " +
+                  std::to_string(max_rank) + " is possible");
     std::int64_t bytes = static_cast<std::int64_t>(size_of(g.info(v).dtype));
     for (const std::int64_t d : shape) bytes = plan::checked_multiply(bytes, std::max<std::int64_t>(d, 1));
     if (static_cast<std::size_t>(bytes) > plan::available_memory())
-      throw Error(treadle::describe(g, n) + " would be " + shape_text(shape) + ", more than the memory that is available; use shorter lengths");
-    (o == op::input ? inputs : outputs).push_back({std::string(g.leaf(n)), dense_view(nullptr, g.info(v).dtype, shape)});
+      throw Error(treadle::describe(g, n) + " would be " + shape_text(shape) +
+                  ", more than the memory that is available; use shorter lengths");
+    (o == op::input ? inputs : outputs)
+        .push_back({std::string(g.leaf(n)), dense_view(nullptr, g.info(v).dtype, shape)});
   }
   given.assign(inputs.size(), {});
   wanted.assign(outputs.size(), {});
@@ -201,7 +209,8 @@ void BoundModel::Implementation::bind_reference(const DimValues& sizes) {
   states.clear();
   for (std::int32_t n = 0; n < g.size(); ++n)
     if (g.nodes[n].op == op::state)
-      states.push_back({full_name(g, n), dense_view(nullptr, g.info({n, 0}).dtype, numbers(g.shape({n, 0}))), nullptr, 0});
+      states.push_back(
+          {full_name(g, n), dense_view(nullptr, g.info({n, 0}).dtype, numbers(g.shape({n, 0}))), nullptr, 0});
   if (float64) {
     keep(reference64);
   } else {
@@ -213,7 +222,8 @@ void BoundModel::bind_dims(std::span<const NamedSize> sizes) {
   Implementation& m = *implementation_;
   DimValues values;
   for (const NamedSize& s : sizes)
-    if (!values.emplace(std::string(s.name), s.value).second) throw Error("dim '" + std::string(s.name) + "' is given twice");
+    if (!values.emplace(std::string(s.name), s.value).second)
+      throw Error("dim '" + std::string(s.name) + "' is given twice");
   m.bound = false;
   m.executor.reset();
   m.find_ports(values);
@@ -227,12 +237,17 @@ void BoundModel::bind_dims(std::span<const NamedSize> sizes) {
 }
 
 TensorView BoundModel::Implementation::check(const NamedTensor& t, const Port& port, const char* what) const {
-  const bool same_type = t.tensor.dtype == port.spec.dtype || (float64 && t.tensor.dtype == f64 && port.spec.dtype == f32);
+  const bool same_type =
+      t.tensor.dtype == port.spec.dtype || (float64 && t.tensor.dtype == f64 && port.spec.dtype == f32);
   if (!same_type)
-    throw Error(std::string(what) + " '" + port.name + "' is " + std::string(name(t.tensor.dtype)) + "; the model wants " + std::string(name(port.spec.dtype)));
-  if (!std::equal(t.tensor.shape.begin(), t.tensor.shape.begin() + t.tensor.rank, port.spec.shape.begin(), port.spec.shape.begin() + port.spec.rank))
-    throw Error(std::string(what) + " '" + port.name + "' has shape " + shape_text(shape_of(t.tensor)) + "; the model wants " + shape_text(shape_of(port.spec)));
-  if (t.tensor.data == nullptr && port.spec.size() != 0) throw Error(std::string(what) + " '" + port.name + "' has no data");
+    throw Error(std::string(what) + " '" + port.name + "' is " + std::string(name(t.tensor.dtype)) +
+                "; the model wants " + std::string(name(port.spec.dtype)));
+  if (!std::equal(t.tensor.shape.begin(), t.tensor.shape.begin() + t.tensor.rank, port.spec.shape.begin(),
+                  port.spec.shape.begin() + port.spec.rank))
+    throw Error(std::string(what) + " '" + port.name + "' has shape " + shape_text(shape_of(t.tensor)) +
+                "; the model wants " + shape_text(shape_of(port.spec)));
+  if (t.tensor.data == nullptr && port.spec.size() != 0)
+    throw Error(std::string(what) + " '" + port.name + "' has no data");
   return t.tensor;
 }
 
@@ -242,7 +257,8 @@ void BoundModel::run(std::span<const NamedTensor> inputs, std::span<const NamedT
   for (TensorView& t : m.given) t = {};
   for (TensorView& t : m.wanted) t = {};
   std::size_t found = 0;
-  const auto place = [&](const NamedTensor& t, const std::vector<Port>& ports, std::vector<TensorView>& to, const char* what) {
+  const auto place = [&](const NamedTensor& t, const std::vector<Port>& ports, std::vector<TensorView>& to,
+                         const char* what) {
     const Port& port = find_port(ports, t.name, what);
     TensorView& slot = to[static_cast<std::size_t>(&port - ports.data())];
     if (slot.rank != 0 || slot.data != nullptr) throw Error(std::string(what) + " '" + port.name + "' is given twice");
@@ -253,7 +269,8 @@ void BoundModel::run(std::span<const NamedTensor> inputs, std::span<const NamedT
   if (found != m.inputs.size()) {
     for (const Port& p : m.inputs)
       if (std::none_of(inputs.begin(), inputs.end(), [&](const NamedTensor& t) { return t.name == p.name; }))
-        throw Error("input '" + p.name + "' is missing; the model wants " + std::string(name(p.spec.dtype)) + " " + shape_text(shape_of(p.spec)));
+        throw Error("input '" + p.name + "' is missing; the model wants " + std::string(name(p.spec.dtype)) + " " +
+                    shape_text(shape_of(p.spec)));
   }
   for (const NamedTensor& t : outputs) place(t, m.outputs, m.wanted, "output");
   if (m.executor) return m.executor->run(m.given, m.wanted);
@@ -268,7 +285,8 @@ TensorView BoundModel::state(std::string_view name) {
     if (m.states[i].name == name) return m.state_view(i);
     names += (names.empty() ? "" : ", ") + m.states[i].name;
   }
-  throw Error("the model has no state '" + std::string(name) + "'; it has " + (names.empty() ? "none" : names) + (m.bound ? "" : " before bind_dims"));
+  throw Error("the model has no state '" + std::string(name) + "'; it has " + (names.empty() ? "none" : names) +
+              (m.bound ? "" : " before bind_dims"));
 }
 
 void BoundModel::reset_states() {
@@ -279,17 +297,27 @@ void BoundModel::reset_states() {
   }
 }
 
-TensorView BoundModel::input_spec(std::string_view name) const { return find_port(implementation_->inputs, name, "input").spec; }
-TensorView BoundModel::output_spec(std::string_view name) const { return find_port(implementation_->outputs, name, "output").spec; }
+TensorView BoundModel::input_spec(std::string_view name) const {
+  return find_port(implementation_->inputs, name, "input").spec;
+}
+TensorView BoundModel::output_spec(std::string_view name) const {
+  return find_port(implementation_->outputs, name, "output").spec;
+}
 
 std::size_t BoundModel::planned_bytes() const {
   const auto& e = implementation_->executor;
   return e ? e->plan().arena_bytes + e->workspace_bytes() : 0;
 }
-std::size_t BoundModel::workspace_bytes() const { return implementation_->executor ? implementation_->executor->workspace_bytes() : 0; }
-std::size_t BoundModel::staging_bytes() const { return implementation_->executor ? implementation_->executor->staging_bytes() : 0; }
+std::size_t BoundModel::workspace_bytes() const {
+  return implementation_->executor ? implementation_->executor->workspace_bytes() : 0;
+}
+std::size_t BoundModel::staging_bytes() const {
+  return implementation_->executor ? implementation_->executor->staging_bytes() : 0;
+}
 std::string_view BoundModel::backend() const { return implementation_->backend->name; }
-std::string_view BoundModel::isa() const { return implementation_->kernels != nullptr ? implementation_->kernels->isa : ""; }
+std::string_view BoundModel::isa() const {
+  return implementation_->kernels != nullptr ? implementation_->kernels->isa : "";
+}
 int BoundModel::threads() const { return implementation_->threads ? implementation_->threads->slots() : 1; }
 
 void BoundModel::Implementation::describe_steps() const {
@@ -308,7 +336,13 @@ void BoundModel::Implementation::describe_steps() const {
     info.bytes = s.bytes;
     info.work_items = s.work.items;
     if (const auto* a = std::get_if<plan::Call<kernel::Attention>>(&s.call); a != nullptr && s.mask >= 0) {
-      const mask::Counts c = executor->count(s, mask::Tiles::max_strip, mask::Tiles::max_strip);
+      // The kernel's tiles, as its work items and ISA show them: strips of whole vectors of queries, 192 or 128 keys.
+      const TensorView& q = a->arguments.q;
+      const std::int64_t heads = std::max<std::int64_t>(q.shape[0] * q.shape[1], 1);
+      const std::int64_t strips = std::max<std::int64_t>(static_cast<std::int64_t>(s.work.items) / heads, 1);
+      const std::int64_t vectors = ((q.shape[2] + strips - 1) / strips + 7) / 8;
+      const std::int64_t strip = std::clamp<std::int64_t>(vectors * 8, 8, mask::Tiles::max_strip);
+      const mask::Counts c = executor->count(s, strip, info.isa == "avx512" ? 192 : 128);
       const double per_pair = 2.0 * static_cast<double>(a->arguments.q.shape[3] + a->arguments.v.shape[3]);
       info.useful_flops = per_pair * static_cast<double>(c.useful);
       info.executed_flops = per_pair * static_cast<double>(c.executed);
@@ -336,7 +370,8 @@ std::string BoundModel::describe() const {
     char line[64];
     std::snprintf(line, sizeof(line), "%4d  ", i++);
     text += line;
-    text += std::string(name(s.op)) + (s.name.empty() ? "" : " '" + s.name + "'") + ": " + s.kernel + ", " + std::string(s.backend) + " " + std::string(s.isa);
+    text += std::string(name(s.op)) + (s.name.empty() ? "" : " '" + s.name + "'") + ": " + s.kernel + ", " +
+            std::string(s.backend) + " " + std::string(s.isa);
     if (s.in_arena) {
       std::snprintf(line, sizeof(line), ", arena +%zu, %zu bytes", s.arena_offset, s.arena_bytes);
       text += line;

@@ -5,8 +5,8 @@
 //   model.bind_dims({{"batch", 1}, {"seq", 128}});              // plans; the only place that allocates
 //   model.run({{"tokens", tokens}}, {{"logits", logits}});      // as often as you like, without a heap allocation
 //
-// The graph may be the frozen tables of a static model or a `Graph` made at run time: both go through the same planner and run
-// the same steps over the same kernels, so they give the same bits on the same ISA.
+// The graph may be the frozen tables of a static model or a `Graph` made at run time: both go through the same planner
+// and run the same steps over the same kernels, so they give the same bits on the same ISA.
 
 #include <treadle/backends/error.hpp>
 #include <treadle/backends/parameters.hpp>
@@ -44,39 +44,42 @@ struct BindOptions {
 
 /// What one step of a plan does and costs.
 struct StepInfo {
-  std::int32_t node = -1;           ///< of the graph; −1: a copy that no node asks for
+  std::int32_t node = -1;  ///< of the graph; −1: a copy that no node asks for
   treadle::op op{};
-  std::string name;                 ///< full name of the node with the iterations of its repeats; may be empty
-  std::string kernel;               ///< "attention_8x48", "copy", …
+  std::string name;    ///< full name of the node with the iterations of its repeats; may be empty
+  std::string kernel;  ///< "attention_8x48", "copy", …
   std::string_view backend;
   std::string_view isa;
-  double useful_flops = 0;          ///< what the mask keeps
-  double executed_flops = 0;        ///< what the tiles compute
-  double bytes = 0;                 ///< operands read and results written, each once
+  double useful_flops = 0;    ///< what the mask keeps
+  double executed_flops = 0;  ///< what the tiles compute
+  double bytes = 0;           ///< operands read and results written, each once
   std::size_t work_items = 0;
-  bool in_arena = false;            ///< whether the result lies in the arena (else: the caller's memory or a state)
+  bool in_arena = false;  ///< whether the result lies in the arena (else: the caller's memory or a state)
   std::size_t arena_offset = 0, arena_bytes = 0;
 };
 
-/// Movable, not copyable. One run at a time per object; any number of objects run at the same time in different threads.
+/// Movable, not copyable. One run at a time per object; any number of objects run at the same time in different
+/// threads.
 class BoundModel {
  public:
   /// Copies the graph's tables, checks names and shapes of the parameters. Parameters that are only borrowed
   /// (`Parameters::set`) must outlive the model. A graph without named dims is ready to run at once.
-  /// Throws Error: unknown backend or ISA, missing or wrongly shaped parameters, an op that the backend has no kernel for.
+  /// Throws Error: unknown backend or ISA, missing or wrongly shaped parameters, an op that the backend has no kernel
+  /// for.
   BoundModel(GraphView graph, const Parameters& parameters, BindOptions options = {});
   BoundModel(BoundModel&&) noexcept;
   BoundModel& operator=(BoundModel&&) noexcept;
   ~BoundModel();
 
-  /// Plans for these lengths. May be called again for others; packed weights are kept, and so are states whose shape stays.
-  /// Throws Error: a dim without a value, a name that the graph does not have, lengths that do not fit the model or the memory.
+  /// Plans for these lengths. May be called again for others; packed weights are kept, and so are states whose shape
+  /// stays. Throws Error: a dim without a value, a name that the graph does not have, lengths that do not fit the model
+  /// or the memory.
   void bind_dims(std::span<const NamedSize> sizes);
   void bind_dims(std::initializer_list<NamedSize> sizes) { bind_dims(std::span(sizes.begin(), sizes.size())); }
 
-  /// Runs once. Every input of the graph must be given; outputs that are not given are not handed out. Views may have any
-  /// strides; those that a kernel cannot read as they are go through a copy. Allocates nothing (except on `reference`).
-  /// Throws Error: missing or unknown names, wrong dtypes or shapes, ids outside an embedding's table.
+  /// Runs once. Every input of the graph must be given; outputs that are not given are not handed out. Views may have
+  /// any strides; those that a kernel cannot read as they are go through a copy. Allocates nothing (except on
+  /// `reference`). Throws Error: missing or unknown names, wrong dtypes or shapes, ids outside an embedding's table.
   void run(std::span<const NamedTensor> inputs, std::span<const NamedTensor> outputs);
   void run(std::initializer_list<NamedTensor> inputs, std::initializer_list<NamedTensor> outputs) {
     run(std::span(inputs.begin(), inputs.size()), std::span(outputs.begin(), outputs.size()));

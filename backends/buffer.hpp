@@ -1,10 +1,10 @@
 #pragma once
 // What a plan's tensors are before they have addresses: buffers, and views whose strides follow the buffer's.
 //
-// A caller may hand in any strides at any run. So a view does not hold strides: each of its dims names an axis of its buffer and
-// a multiple of that axis's stride. Transposes, slices and head splits are such views and cost nothing; what a kernel needs beyond
-// that (a unit stride, two axes that lie end to end) becomes a condition of the buffer. A caller's tensor that does not
-// fulfil the conditions goes through a dense copy, which always does.
+// A caller may hand in any strides at any run. So a view does not hold strides: each of its dims names an axis of its
+// buffer and a multiple of that axis's stride. Transposes, slices and head splits are such views and cost nothing; what
+// a kernel needs beyond that (a unit stride, two axes that lie end to end) becomes a condition of the buffer. A
+// caller's tensor that does not fulfil the conditions goes through a dense copy, which always does.
 
 #include <treadle/graph/tensor.hpp>
 
@@ -36,17 +36,19 @@ struct Condition {
 
 struct Buffer {
   Place place = Place::arena;
-  TensorView view;          ///< shape and strides; `data` once it is known
+  TensorView view;  ///< shape and strides; `data` once it is known
   std::size_t bytes = 0;
   std::int64_t first = -1, last = -1;  ///< steps that use it
-  std::size_t offset = 0;   ///< in the arena
-  int slot = -1;            ///< which input, output or state
-  std::string key;          ///< of a constant: names its packed form
-  std::vector<Condition> conditions;  ///< of inputs and outputs
+  std::size_t offset = 0;              ///< in the arena
+  int slot = -1;                       ///< which input, output or state
+  std::string key;                     ///< of a constant: names its packed form
+  std::vector<Condition> conditions;   ///< of inputs and outputs
 
   bool callers() const { return place == Place::input || place == Place::output; }
   bool fulfils(const TensorView& given) const {
-    const auto stride = [&](int axis) { return axis < 0 ? std::int64_t{1} : given.strides[static_cast<std::size_t>(axis)]; };
+    const auto stride = [&](int axis) {
+      return axis < 0 ? std::int64_t{1} : given.strides[static_cast<std::size_t>(axis)];
+    };
     for (const Condition& c : conditions)
       if (stride(c.axis_a) * c.multiple_a != stride(c.axis_b) * c.multiple_b) return false;
     return true;
@@ -99,7 +101,8 @@ inline TensorView resolve(const Buffer& b, const View& v) {
   t.dtype = v.dtype;
   t.rank = v.rank();
   std::int64_t at = 0;
-  for (int i = 0; i < b.view.rank; ++i) at += v.origin[static_cast<std::size_t>(i)] * b.view.strides[static_cast<std::size_t>(i)];
+  for (int i = 0; i < b.view.rank; ++i)
+    at += v.origin[static_cast<std::size_t>(i)] * b.view.strides[static_cast<std::size_t>(i)];
   for (std::size_t i = 0; i < v.dims.size(); ++i) {
     t.shape[i] = v.dims[i].size;
     t.strides[i] = stride(b, v.dims[i]);

@@ -10,7 +10,8 @@ namespace treadle::plan {
 namespace {
 
 /// Copies f32 elements of equal shapes, any strides.
-void copy_f32(const TensorView& from, const TensorView& to, int axis = 0, std::int64_t at_from = 0, std::int64_t at_to = 0) {
+void copy_f32(const TensorView& from, const TensorView& to, int axis = 0, std::int64_t at_from = 0,
+              std::int64_t at_to = 0) {
   if (axis == from.rank) {
     to.as<float>()[at_to] = from.as<const float>()[at_from];
     return;
@@ -18,7 +19,8 @@ void copy_f32(const TensorView& from, const TensorView& to, int axis = 0, std::i
   const auto a = static_cast<std::size_t>(axis);
   if (axis + 1 == from.rank && from.strides[a] == 1 && to.strides[a] == 1) {
     if (from.shape[a] > 0)
-      std::memcpy(to.as<float>() + at_to, from.as<const float>() + at_from, static_cast<std::size_t>(from.shape[a]) * sizeof(float));
+      std::memcpy(to.as<float>() + at_to, from.as<const float>() + at_from,
+                  static_cast<std::size_t>(from.shape[a]) * sizeof(float));
     return;
   }
   for (std::int64_t i = 0; i < from.shape[a]; ++i)
@@ -54,7 +56,8 @@ View Planner::parameter(std::int32_t n) {
     throw Error("parameter '" + name + "' is missing; the model wants f32 " + shape_text(shape));
   const std::vector<std::int64_t> got(found.shape.begin(), found.shape.begin() + found.rank);
   if (got != shape || found.dtype != f32)
-    throw Error("parameter '" + name + "' is " + std::string(treadle::name(found.dtype)) + " " + shape_text(got) + "; the model wants f32 " + shape_text(shape));
+    throw Error("parameter '" + name + "' is " + std::string(treadle::name(found.dtype)) + " " + shape_text(got) +
+                "; the model wants f32 " + shape_text(shape));
   View v = constant_buffer(name, {nullptr, found, static_cast<std::size_t>(found.size()) * sizeof(float)});
   // Kernels want rows without gaps; tables and vectors are used as they are.
   View trial = v;
@@ -66,7 +69,8 @@ View Planner::folded_concatenation(std::int32_t, const std::vector<View>& parts,
   std::string key = "join" + std::to_string(axis) + "(";
   for (const View& p : parts) key += signature(p) + " ";
   key += ")";
-  if (const auto old = constants_.made.find(key); old != constants_.made.end()) return constant_buffer(key, old->second);
+  if (const auto old = constants_.made.find(key); old != constants_.made.end())
+    return constant_buffer(key, old->second);
   std::vector<std::int64_t> shape = parts[0].shape();
   for (std::size_t i = 1; i < parts.size(); ++i) shape[axis] += parts[i].dims[axis].size;
   Constants::Memory memory;

@@ -72,7 +72,8 @@ Executor::Executor(Plan plan, GraphView graph, const kernel::Table& kernels, Thr
   }
   workspace_stride_ = align_up(most);
   if (workspace_bytes() > available_memory())
-    throw Error("the kernels need " + std::to_string(workspace_bytes() >> 20) + " MiB of workspace, more than is available; use shorter lengths");
+    throw Error("the kernels need " + std::to_string(workspace_bytes() >> 20) +
+                " MiB of workspace, more than is available; use shorter lengths");
   workspace_ = allocate(workspace_bytes());
 }
 
@@ -109,7 +110,8 @@ void Executor::make_masks() {
     BoundScore& s = scores_.emplace_back();
     s.callers = bind_tables(use, s.tables, true);
     try {
-      s.program = std::make_unique<scalar::TileProgram>(scalar::compile(graph_.scalars, use.root, use.extents, s.tables));
+      s.program =
+          std::make_unique<scalar::TileProgram>(scalar::compile(graph_.scalars, use.root, use.extents, s.tables));
     } catch (const std::invalid_argument& e) {
       throw Error(describe(graph_, use.node) + ": " + e.what());
     }
@@ -119,7 +121,8 @@ void Executor::make_masks() {
       if (s.mask >= 0) a->arguments.mask = masks_[static_cast<std::size_t>(s.mask)].tiles.get();
       if (s.score >= 0) a->arguments.score = scores_[static_cast<std::size_t>(s.score)].program.get();
     }
-    if (auto* m = std::get_if<Call<kernel::MaskValues>>(&s.call)) m->arguments.mask = masks_[static_cast<std::size_t>(s.mask)].tiles.get();
+    if (auto* m = std::get_if<Call<kernel::MaskValues>>(&s.call))
+      m->arguments.mask = masks_[static_cast<std::size_t>(s.mask)].tiles.get();
   }
 }
 
@@ -159,9 +162,11 @@ void Executor::choose_places(std::span<const TensorView> inputs, std::span<const
     if (!is_input && !stage) {
       // An output is written while inputs are still read, so it may not lie in one.
       for (const TensorView& x : inputs) stage = stage || overlaps(given, x);
-      for (std::size_t o = 0; o < outputs.size(); ++o) stage = stage || (o != i - inputs.size() && outputs[o].data != nullptr && overlaps(given, outputs[o]));
+      for (std::size_t o = 0; o < outputs.size(); ++o)
+        stage = stage || (o != i - inputs.size() && outputs[o].data != nullptr && overlaps(given, outputs[o]));
     }
-    TensorView dense = dense_view(staging_[i].get(), b.view.dtype, std::span(b.view.shape.data(), static_cast<std::size_t>(b.view.rank)));
+    TensorView dense = dense_view(staging_[i].get(), b.view.dtype,
+                                  std::span(b.view.shape.data(), static_cast<std::size_t>(b.view.rank)));
     staged_[i] = stage && given.data != nullptr ? 1 : 0;
     if (staged_[i] != 0) {
       copies_[i].arguments.from = is_input ? given : dense;
@@ -206,12 +211,12 @@ void Executor::run(std::span<const TensorView> inputs, std::span<const TensorVie
     throw Error(e.what());
   }
   for (std::int32_t& bad : plan_.bad) bad = 0;
-  for (const Step& s : plan_.steps)
-    std::visit([&](const auto& c) { execute(c, s.work, s.flops + s.bytes); }, s.call);
+  for (const Step& s : plan_.steps) std::visit([&](const auto& c) { execute(c, s.work, s.flops + s.bytes); }, s.call);
   for (std::size_t i = inputs.size(); i < staging_.size(); ++i)
     if (staged_[i] != 0) copy(i);
   for (std::size_t i = 0; i < plan_.bad.size(); ++i)
-    if (plan_.bad[i] != 0) throw Error(describe(graph_, plan_.bad_nodes[i]) + ": an id lies outside the table; the results are not valid");
+    if (plan_.bad[i] != 0)
+      throw Error(describe(graph_, plan_.bad_nodes[i]) + ": an id lies outside the table; the results are not valid");
 }
 
 mask::Counts Executor::count(const Step& step, std::int64_t strip, std::int64_t block) const {

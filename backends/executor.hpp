@@ -17,7 +17,8 @@ class Executor {
   /// Throws Error if tables or workspaces do not fit.
   Executor(Plan plan, GraphView graph, const kernel::Table& kernels, Threads& threads);
 
-  /// `inputs` and `outputs` in the order of the plan; an output without data is not handed out. Shapes are checked already.
+  /// `inputs` and `outputs` in the order of the plan; an output without data is not handed out. Shapes are checked
+  /// already.
   void run(std::span<const TensorView> inputs, std::span<const TensorView> outputs);
 
   const Plan& plan() const { return plan_; }
@@ -51,7 +52,9 @@ class Executor {
   std::vector<Call<kernel::Copy>> copies_;  ///< of staged inputs and outputs
 
   Buffer& buffer(int i) { return plan_.buffers[static_cast<std::size_t>(i)]; }
-  Buffer& port(std::size_t i) { return buffer(i < plan_.inputs.size() ? plan_.inputs[i] : plan_.outputs[i - plan_.inputs.size()]); }
+  Buffer& port(std::size_t i) {
+    return buffer(i < plan_.inputs.size() ? plan_.inputs[i] : plan_.outputs[i - plan_.inputs.size()]);
+  }
   template <class Use>
   bool bind_tables(const Use& use, std::vector<scalar::Table>& tables, bool dummy);
   void make_masks();

@@ -20,7 +20,9 @@ void Planner::lower(std::int32_t n) {
       slot({n, 0}) = {whole(plan_.buffers[static_cast<std::size_t>(b)], b), -1};
       return;
     }
-    case op::parameter: slot({n, 0}) = {parameter(n), -1}; return;
+    case op::parameter:
+      slot({n, 0}) = {parameter(n), -1};
+      return;
     case op::state: {
       const int b = add_buffer(Place::state, g_.info({n, 0}).dtype, sizes_(g_.shape({n, 0})));
       Buffer& to = plan_.buffers[static_cast<std::size_t>(b)];
@@ -29,8 +31,10 @@ void Planner::lower(std::int32_t n) {
       slot({n, 0}) = {whole(to, b), -1};
       return;
     }
-    case op::region_input: return;  // set by repeat()
-    case op::repeat: return repeat(n);
+    case op::region_input:
+      return;  // set by repeat()
+    case op::repeat:
+      return repeat(n);
     case op::output: {
       const View from = in(n, 0);
       int which = 0;
@@ -40,29 +44,45 @@ void Planner::lower(std::int32_t n) {
       if (!same_place(from, to)) copy(n, from, to);
       return;
     }
-    case op::append: return append(n);
-    case op::embedding: return embedding(n);
+    case op::append:
+      return append(n);
+    case op::embedding:
+      return embedding(n);
     case op::positions:
-    case op::sinusoidal_positions: return positions(n);
-    case op::concatenate: return concatenate(n);
+    case op::sinusoidal_positions:
+      return positions(n);
+    case op::concatenate:
+      return concatenate(n);
     case op::slice:
     case op::transpose:
     case op::split_heads:
-    case op::merge_heads: return view_op(n);
-    case op::add: return combine(n, kernel::Binary::add);
-    case op::multiply: return combine(n, kernel::Binary::multiply);
+    case op::merge_heads:
+      return view_op(n);
+    case op::add:
+      return combine(n, kernel::Binary::add);
+    case op::multiply:
+      return combine(n, kernel::Binary::multiply);
     case op::scale:
-    case op::activation: return elementwise(n);
-    case op::linear: return linear(n);
-    case op::matmul: return matmul(n);
-    case op::softmax: return softmax(n);
-    case op::mask: return mask(n);
+    case op::activation:
+      return elementwise(n);
+    case op::linear:
+      return linear(n);
+    case op::matmul:
+      return matmul(n);
+    case op::softmax:
+      return softmax(n);
+    case op::mask:
+      return mask(n);
     case op::mask_to_bias:
-    case op::select: return select(n);
-    case op::attention: return attention(n);
-    case op::linear_attention: return linear_attention(n);
+    case op::select:
+      return select(n);
+    case op::attention:
+      return attention(n);
+    case op::linear_attention:
+      return linear_attention(n);
     case op::layer_norm:
-    case op::rms_norm: return norm(n);
+    case op::rms_norm:
+      return norm(n);
   }
   fail(n, "backend '" + std::string(backend_) + "' has no kernel for this op");
 }
@@ -75,7 +95,9 @@ View Planner::in(std::int32_t n, int i) {
 }
 
 void Planner::require_f32(std::int32_t n, const View& v, const char* what) const {
-  if (v.dtype != f32) fail(n, std::string(what) + " is " + std::string(name(v.dtype)) + "; backend '" + std::string(backend_) + "' computes in f32");
+  if (v.dtype != f32)
+    fail(n, std::string(what) + " is " + std::string(name(v.dtype)) + "; backend '" + std::string(backend_) +
+                "' computes in f32");
 }
 
 void Planner::view_op(std::int32_t n) {
@@ -85,10 +107,11 @@ void Planner::view_op(std::int32_t n) {
   switch (g_.nodes[n].op) {
     case op::slice: {
       const auto axis = static_cast<std::size_t>(g_.get_integer(n, key::axis));
-      const std::int64_t begin = sizes_.attribute(n, key::begin), length = sizes_.attribute(n, key::length), have = v.dims[axis].size;
+      const std::int64_t begin = sizes_.attribute(n, key::begin), length = sizes_.attribute(n, key::length),
+                         have = v.dims[axis].size;
       if (begin < 0 || checked_add(begin, length) > have)
-        fail(n, "the slice [" + std::to_string(begin) + ", " + std::to_string(begin + length) + ") leaves axis " + std::to_string(axis) +
-                    ", which has " + std::to_string(have));
+        fail(n, "the slice [" + std::to_string(begin) + ", " + std::to_string(begin + length) + ") leaves axis " +
+                    std::to_string(axis) + ", which has " + std::to_string(have));
       out = sliced(v, axis, begin, length);
       return;
     }
@@ -151,12 +174,14 @@ void Planner::concatenate(std::int32_t n) {
 void Planner::append(std::int32_t n) {
   const View state = in(n, 0), rows = in(n, 1);
   const auto axis = static_cast<std::size_t>(g_.get_integer(n, key::axis));
-  const std::int64_t offset = sizes_.attribute(n, key::offset), count = rows.dims[axis].size, capacity = state.dims[axis].size;
+  const std::int64_t offset = sizes_.attribute(n, key::offset), count = rows.dims[axis].size,
+                     capacity = state.dims[axis].size;
   if (buffer(state).place != Place::state) fail(n, "its first input is not a state; append writes in place");
-  if (state.dtype != rows.dtype) fail(n, "the rows are " + std::string(name(rows.dtype)) + "; the state is " + std::string(name(state.dtype)));
+  if (state.dtype != rows.dtype)
+    fail(n, "the rows are " + std::string(name(rows.dtype)) + "; the state is " + std::string(name(state.dtype)));
   if (offset < 0 || checked_add(offset, count) > capacity)
-    fail(n, "rows [" + std::to_string(offset) + ", " + std::to_string(offset + count) + ") do not fit into a state of " +
-                std::to_string(capacity) + " rows");
+    fail(n, "rows [" + std::to_string(offset) + ", " + std::to_string(offset + count) +
+                ") do not fit into a state of " + std::to_string(capacity) + " rows");
   copy(n, rows, sliced(state, axis, offset, count));
   slot({n, 0}) = {sliced(state, axis, 0, offset + count), -1};
 }
@@ -166,8 +191,8 @@ void Planner::positions(std::int32_t n) {
   if (g_.nodes[n].op == op::positions) {
     const View table = in(n, 0);
     if (offset < 0 || checked_add(offset, length) > table.dims[0].size)
-      fail(n, "positions [" + std::to_string(offset) + ", " + std::to_string(offset + length) + ") leave the table, which has " +
-                  std::to_string(table.dims[0].size) + " rows");
+      fail(n, "positions [" + std::to_string(offset) + ", " + std::to_string(offset + length) +
+                  ") leave the table, which has " + std::to_string(table.dims[0].size) + " rows");
     slot({n, 0}) = {sliced(table, 0, offset, length), -1};
     return;
   }
@@ -179,7 +204,8 @@ void Planner::positions(std::int32_t n) {
   fills_.emplace_back(b, [=](float* to) {
     for (std::int64_t p = 0; p < length; ++p) {
       for (std::int64_t c = 0; c < width; ++c) {
-        const double angle = static_cast<double>(offset + p) / std::pow(base, static_cast<double>(c / 2 * 2) / static_cast<double>(width));
+        const double angle = static_cast<double>(offset + p) /
+                             std::pow(base, static_cast<double>(c / 2 * 2) / static_cast<double>(width));
         to[p * width + c] = static_cast<float>(c % 2 == 0 ? std::sin(angle) : std::cos(angle));
       }
     }
@@ -191,7 +217,8 @@ void Planner::embedding(std::int32_t n) {
   const View table = unit(n, in(n, 0));
   const View ids = flat(n, in(n, 1));
   require_f32(n, table, "the table");
-  if (ids.dtype != i32 && ids.dtype != i64) fail(n, "the ids are " + std::string(name(ids.dtype)) + "; i32 or i64 is right");
+  if (ids.dtype != i32 && ids.dtype != i64)
+    fail(n, "the ids are " + std::string(name(ids.dtype)) + "; i32 or i64 is right");
   const View out = allocate({n, 0}, Need::rows);
   auto& a = step(n, kernels_.embedding);
   operand(a.ids, ids);
@@ -252,7 +279,8 @@ void Planner::linear(std::int32_t n) {
   require_f32(n, given, "x");
   require_f32(n, weight, "the weight");
   const View x = rows(n, given);
-  if (!constant(weight)) return linear_by_matmul(n, x, weight, has_bias ? &bias : nullptr, has_residual ? &residual : nullptr);
+  if (!constant(weight))
+    return linear_by_matmul(n, x, weight, has_bias ? &bias : nullptr, has_residual ? &residual : nullptr);
   const View from = has_residual ? rows(n, residual) : View{};
   const View out = allocate({n, 0}, Need::rows);
   const kernel::PackedWeights w = packed(weight);
@@ -268,7 +296,8 @@ void Planner::linear(std::int32_t n) {
 }
 
 /// A weight that is computed in the run cannot be packed: product, bias, activation and residual as steps of their own.
-void Planner::linear_by_matmul(std::int32_t n, const View& x, const View& weight, const View* bias, const View* residual) {
+void Planner::linear_by_matmul(std::int32_t n, const View& x, const View& weight, const View* bias,
+                               const View* residual) {
   const auto function = static_cast<activation>(g_.get_integer(n, key::function));
   const View final_out = allocate({n, 0}, Need::rows);
   const auto shape = final_out.shape();
@@ -341,11 +370,13 @@ void Planner::softmax(std::int32_t n) {
 
 void Planner::norm(std::int32_t n) {
   const bool layer = g_.nodes[n].op == op::layer_norm;
-  const bool has_weight = g_.get_integer(n, key::has_weight) != 0, has_bias = layer && g_.get_integer(n, key::has_bias) != 0;
+  const bool has_weight = g_.get_integer(n, key::has_weight) != 0,
+             has_bias = layer && g_.get_integer(n, key::has_bias) != 0;
   const View given = in(n, 0);
   require_f32(n, given, "its input");
   const View x = rows(n, given);
-  const View gamma = has_weight ? unit(n, in(n, 1)) : View{}, beta = has_bias ? unit(n, in(n, has_weight ? 2 : 1)) : View{};
+  const View gamma = has_weight ? unit(n, in(n, 1)) : View{},
+             beta = has_bias ? unit(n, in(n, has_weight ? 2 : 1)) : View{};
   const View out = allocate({n, 0}, Need::rows);
   const auto fill = [&](auto& a) {
     a.eps = static_cast<float>(g_.get_number(n, key::eps, 1e-5));
@@ -371,7 +402,8 @@ void Planner::attention(std::int32_t n) {
   require_f32(n, v, "v");
   const std::vector<std::int64_t> scores{q.dims[0].size, q.dims[1].size, q.dims[2].size, k.dims[2].size};
   int next = 3, mask_index = -1;
-  if (g_.get_integer(n, key::has_mask) != 0) mask_index = use_mask(n, slot(g_.inputs(n)[static_cast<std::size_t>(next++)]), scores);
+  if (g_.get_integer(n, key::has_mask) != 0)
+    mask_index = use_mask(n, slot(g_.inputs(n)[static_cast<std::size_t>(next++)]), scores);
   const bool has_bias = g_.get_integer(n, key::has_bias) != 0, has_sink = g_.get_integer(n, key::has_sink) != 0;
   const View bias = has_bias ? expanded(in(n, next++), scores) : View{};
   const View sink = has_sink ? unit(n, in(n, next++)) : View{};
@@ -379,14 +411,16 @@ void Planner::attention(std::int32_t n) {
   if (const Attribute* e = g_.find(n, key::expression)) {
     score = static_cast<int>(plan_.scores.size());
     const auto root = static_cast<int>(e->integer);
-    ScoreUse use{root, {scores[0], scores[1], scores[2], scores[3], iterations_.empty() ? 0 : iterations_.back()}, {}, n};
+    ScoreUse use{
+        root, {scores[0], scores[1], scores[2], scores[3], iterations_.empty() ? 0 : iterations_.back()}, {}, n};
     use.tables = tables(n, root, g_.inputs(n).subspan(static_cast<std::size_t>(next)));
     plan_.scores.push_back(std::move(use));
   }
   const View out = allocate({n, 0}, Need::unit);
   const bool wants_lse = g_.nodes[n].outputs.count > 1 && used_[index({n, 1})] != 0;
   const View lse = wants_lse ? allocate({n, 1}, Need::unit) : View{};
-  const double pairs = static_cast<double>(scores[0] * scores[1]) * static_cast<double>(scores[2]) * static_cast<double>(scores[3]);
+  const double pairs =
+      static_cast<double>(scores[0] * scores[1]) * static_cast<double>(scores[2]) * static_cast<double>(scores[3]);
   auto& a = step(n, kernels_.attention, 2.0 * pairs * static_cast<double>(q.dims[3].size + v.dims[3].size));
   a.scale = static_cast<float>(g_.get_number(n, key::scale, 1));
   operand(a.q, q);
@@ -411,12 +445,16 @@ void Planner::linear_attention(std::int32_t n) {
   require_f32(n, v, "v");
   const bool has_lengths = g_.get_integer(n, key::has_mask) != 0;
   const View lengths = has_lengths ? unit(n, in(n, 3)) : View{};
-  if (has_lengths && lengths.dtype != i32) fail(n, "key_lengths is " + std::string(name(lengths.dtype)) + "; i32 is right");
-  const auto feature = static_cast<activation>(g_.get_integer(n, key::function, static_cast<std::int64_t>(activation::elu_plus_one)));
+  if (has_lengths && lengths.dtype != i32)
+    fail(n, "key_lengths is " + std::string(name(lengths.dtype)) + "; i32 is right");
+  const auto feature =
+      static_cast<activation>(g_.get_integer(n, key::function, static_cast<std::int64_t>(activation::elu_plus_one)));
   if (feature != activation::elu_plus_one && feature != activation::relu)
-    fail(n, "backend '" + std::string(backend_) + "' has no feature map " + std::string(name(feature)) + "; elu_plus_one and relu exist");
+    fail(n, "backend '" + std::string(backend_) + "' has no feature map " + std::string(name(feature)) +
+                "; elu_plus_one and relu exist");
   const View out = allocate({n, 0}, Need::unit);
-  auto& a = step(n, kernels_.linear_attention, 4.0 * static_cast<double>(out.size()) * static_cast<double>(q.dims[3].size));
+  auto& a =
+      step(n, kernels_.linear_attention, 4.0 * static_cast<double>(out.size()) * static_cast<double>(q.dims[3].size));
   a.feature = feature == activation::relu ? kernel::Feature::relu : kernel::Feature::elu_plus_one;
   a.causal = g_.get_integer(n, key::causal) != 0;
   a.eps = static_cast<float>(g_.get_number(n, key::eps));

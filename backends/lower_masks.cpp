@@ -44,8 +44,8 @@ bool Planner::depends_on_iteration(int root) const {
   return false;
 }
 
-/// The tables of a function: the node's inputs in order where they are listed, otherwise the graph inputs and parameters of
-/// these names.
+/// The tables of a function: the node's inputs in order where they are listed, otherwise the graph inputs and
+/// parameters of these names.
 std::vector<Lookup> Planner::tables(std::int32_t n, int root, std::span<const Value> inputs) {
   std::vector<Lookup> found;
   const std::vector<std::string> names = table_names(root);
@@ -55,10 +55,13 @@ std::vector<Lookup> Planner::tables(std::int32_t n, int root, std::span<const Va
       view = &slot(inputs[i]).view;
     } else {
       for (const std::int32_t m : nodes_of_[0])
-        if ((g_.nodes[m].op == op::input || g_.nodes[m].op == op::parameter) && g_.leaf(m) == names[i]) view = &slot({m, 0}).view;
+        if ((g_.nodes[m].op == op::input || g_.nodes[m].op == op::parameter) && g_.leaf(m) == names[i])
+          view = &slot({m, 0}).view;
     }
-    if (view == nullptr || view->buffer < 0) fail(n, "it looks up table '" + names[i] + "', but no input of the model has that name");
-    if (!buffer(*view).callers() && !constant(*view)) fail(n, "table '" + names[i] + "' is computed in the run; it must be an input or a parameter");
+    if (view == nullptr || view->buffer < 0)
+      fail(n, "it looks up table '" + names[i] + "', but no input of the model has that name");
+    if (!buffer(*view).callers() && !constant(*view))
+      fail(n, "table '" + names[i] + "' is computed in the run; it must be an input or a parameter");
     found.push_back({names[i], *view});
   }
   return found;
@@ -71,7 +74,8 @@ void Planner::mask(std::int32_t n) {
   std::span<const Value> inputs = g_.inputs(n);
   if (g_.get_integer(n, key::has_tensor) != 0) {
     m.dense = in(n, 0);
-    if (m.dense.dtype != boolean) fail(n, "its tensor is " + std::string(name(m.dense.dtype)) + "; bool is right, true keeps");
+    if (m.dense.dtype != boolean)
+      fail(n, "its tensor is " + std::string(name(m.dense.dtype)) + "; bool is right, true keeps");
     while (m.dense.dims.size() < 4) m.dense.dims.insert(m.dense.dims.begin(), ViewDim{1, -1, 0});
     inputs = inputs.subspan(1);
   }
@@ -97,10 +101,12 @@ int Planner::use_mask(std::int32_t n, const Slot& s, const std::vector<std::int6
     use.extents.iteration = m.iteration;
     use.node = m.node;
     if (m.shape[2] != shape[2] || m.shape[3] != shape[3])
-      fail(n, "its mask is over " + shape_text(std::vector{m.shape[2], m.shape[3]}) + "; the scores are " + shape_text(std::vector{shape[2], shape[3]}));
+      fail(n, "its mask is over " + shape_text(std::vector{m.shape[2], m.shape[3]}) + "; the scores are " +
+                  shape_text(std::vector{shape[2], shape[3]}));
   } else {
     use.dense = s.view;
-    if (use.dense.dtype != boolean) fail(n, "its mask is " + std::string(name(use.dense.dtype)) + "; bool is right, true keeps");
+    if (use.dense.dtype != boolean)
+      fail(n, "its mask is " + std::string(name(use.dense.dtype)) + "; bool is right, true keeps");
     while (use.dense.dims.size() < 4) use.dense.dims.insert(use.dense.dims.begin(), ViewDim{1, -1, 0});
   }
   for (std::size_t i = 0; i < plan_.masks.size(); ++i)

@@ -35,13 +35,18 @@ void run_mask(const MaskValues& a, std::size_t first, std::size_t last, void* wo
   }
 }
 
-Work plan_select(const Select& a) { return {static_cast<std::size_t>(a.out.shape[0] * a.out.shape[1] * a.out.shape[2]), 0}; }
+Work plan_select(const Select& a) {
+  return {static_cast<std::size_t>(a.out.shape[0] * a.out.shape[1] * a.out.shape[2]), 0};
+}
 
 void run_select(const Select& a, std::size_t first, std::size_t last, void*) {
   for (std::size_t item = first; item < last; ++item) {
     const auto n = static_cast<std::int64_t>(item);
-    const std::int64_t i[3] = {n / a.out.shape[2] / a.out.shape[1], n / a.out.shape[2] % a.out.shape[1], n % a.out.shape[2]};
-    const auto at = [&](const TensorView& t) { return i[0] * t.strides[0] + i[1] * t.strides[1] + i[2] * t.strides[2]; };
+    const std::int64_t i[3] = {n / a.out.shape[2] / a.out.shape[1], n / a.out.shape[2] % a.out.shape[1],
+                               n % a.out.shape[2]};
+    const auto at = [&](const TensorView& t) {
+      return i[0] * t.strides[0] + i[1] * t.strides[1] + i[2] * t.strides[2];
+    };
     const std::uint8_t* keep = a.keep.as<const std::uint8_t>() + at(a.keep);
     float* out = a.out.as<float>() + at(a.out);
     const float* x = a.x ? a.x.as<const float>() + at(a.x) : nullptr;

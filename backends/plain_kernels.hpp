@@ -1,6 +1,6 @@
 #pragma once
-// Kernels of the executor that only move values: masks written out for graphs in which no fused attention takes them. One
-// portable version serves every ISA.
+// Kernels of the executor that only move values: masks written out for graphs in which no fused attention takes them.
+// One portable version serves every ISA.
 
 #include <treadle/backends/kernel.hpp>
 

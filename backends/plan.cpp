@@ -18,7 +18,8 @@ constexpr std::size_t max_steps = 10'000'000;
 
 std::string bytes_text(std::size_t bytes) {
   const double gib = static_cast<double>(bytes) / (1024.0 * 1024.0 * 1024.0);
-  return gib >= 0.1 ? std::to_string(static_cast<long long>(gib * 10) / 10) + "." + std::to_string(static_cast<long long>(gib * 10) % 10) + " GiB"
+  return gib >= 0.1 ? std::to_string(static_cast<long long>(gib * 10) / 10) + "." +
+                          std::to_string(static_cast<long long>(gib * 10) % 10) + " GiB"
                     : std::to_string(bytes / 1024) + " KiB";
 }
 
@@ -37,7 +38,8 @@ std::size_t available_memory() {
     if (word == "MemAvailable:" && file >> kib) return kib * 1024;
   }
   const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGE_SIZE);
-  return pages > 0 && size > 0 ? static_cast<std::size_t>(pages) * static_cast<std::size_t>(size) : std::size_t{1} << 40;
+  return pages > 0 && size > 0 ? static_cast<std::size_t>(pages) * static_cast<std::size_t>(size)
+                               : std::size_t{1} << 40;
 }
 
 bool MaskUse::operator==(const MaskUse& o) const {
@@ -116,7 +118,8 @@ void Planner::redirect_backwards(std::int32_t region) {
     View v = *to;
     if (o == op::transpose) {
       std::int64_t perm = g_.get_integer(*it, key::perm);
-      for (std::size_t i = 0; i < v.dims.size(); ++i, perm /= 8) v.dims[static_cast<std::size_t>(perm % 8)] = to->dims[i];
+      for (std::size_t i = 0; i < v.dims.size(); ++i, perm /= 8)
+        v.dims[static_cast<std::size_t>(perm % 8)] = to->dims[i];
     } else {
       if (v.dims.size() + 1 > max_rank) continue;
       const auto heads = sizes_(g_.shape(g_.inputs(*it)[0]));
@@ -158,7 +161,8 @@ void Planner::repeat(std::int32_t n) {
     walk(region);
     for (std::size_t s = 0; s < sides; ++s) {
       Slot& made = slot(results[carried + s]);
-      if (made.mask >= 0) made = {mask_values(n, made.mask, virtual_masks_[static_cast<std::size_t>(made.mask)].shape), -1};
+      if (made.mask >= 0)
+        made = {mask_values(n, made.mask, virtual_masks_[static_cast<std::size_t>(made.mask)].shape), -1};
       const View to = picked(stacks[s], 0, i);
       if (!same_place(made.view, to)) copy(n, made.view, to);
     }
@@ -170,11 +174,14 @@ void Planner::repeat(std::int32_t n) {
   }
   for (std::size_t c = 0; c < carried; ++c) slot(output(c)) = inputs[c];
   for (std::size_t s = 0; s < sides; ++s) slot(output(carried + s)) = {stacks[s], -1};
-  for (std::size_t s = carried + captured; s < inputs.size(); ++s) slot(output(carried + sides + s - carried - captured)) = inputs[s];
+  for (std::size_t s = carried + captured; s < inputs.size(); ++s)
+    slot(output(carried + sides + s - carried - captured)) = inputs[s];
 }
 
 int Planner::add_buffer(Place place, DType dtype, const std::vector<std::int64_t>& shape) {
-  if (shape.size() > max_rank) throw Error("a tensor of rank " + std::to_string(shape.size()) + "; at most " + std::to_string(max_rank) + " is possible");
+  if (shape.size() > max_rank)
+    throw Error("a tensor of rank " + std::to_string(shape.size()) + "; at most " + std::to_string(max_rank) +
+                " is possible");
   Buffer b;
   b.place = place;
   std::int64_t n = static_cast<std::int64_t>(size_of(dtype));
@@ -193,7 +200,8 @@ View Planner::fresh(DType dtype, const std::vector<std::int64_t>& shape) {
 View Planner::allocate(Value v, Need need) {
   if (auto& to = redirects_[index(v)]) {
     View trial = *to;
-    const bool fits = need == Need::any || (require_unit(buffer(trial), trial, false) && (need == Need::unit || collapses(trial)));
+    const bool fits =
+        need == Need::any || (require_unit(buffer(trial), trial, false) && (need == Need::unit || collapses(trial)));
     if (fits) {
       View out = *to;
       if (need != Need::any) require_unit(buffer(out), out);  // a condition on the caller's strides
@@ -272,16 +280,18 @@ View Planner::flat(std::int32_t n, const View& v) {
     if (fits) merge(buffer(r), r, 0, false);
   }
   View trial = r;
-  if (!fits || !require_unit(buffer(trial), trial, false)) r = dense(n, v);
-  else r = v;
+  if (!fits || !require_unit(buffer(trial), trial, false))
+    r = dense(n, v);
+  else
+    r = v;
   while (r.dims.size() > 1) merge(buffer(r), r, 0);
   if (r.dims.empty()) r.dims.push_back({1, -1, 1});
   require_unit(buffer(r), r);
   return r;
 }
 
-/// Brings views of equal leading dims to rank 4 by joining dims before the last `keep`; copies what cannot be joined. The
-/// last view is written and never copied: callers give it a dense buffer if it has more dims.
+/// Brings views of equal leading dims to rank 4 by joining dims before the last `keep`; copies what cannot be joined.
+/// The last view is written and never copied: callers give it a dense buffer if it has more dims.
 void Planner::to_rank_4(std::int32_t n, std::vector<View*> views, std::size_t keep) {
   const auto joins = [&](std::size_t i) {
     return std::all_of(views.begin(), views.end(), [&](const View* v) { return can_merge(buffer(*v), *v, i); });
@@ -320,7 +330,8 @@ void Planner::lay_out() {
 
   std::vector<StateStorage> states;
   for (StateStorage& want : wanted_states_) {
-    const auto old = std::find_if(states_.begin(), states_.end(), [&](const StateStorage& s) { return s.name == want.name; });
+    const auto old =
+        std::find_if(states_.begin(), states_.end(), [&](const StateStorage& s) { return s.name == want.name; });
     const bool kept = old != states_.end() && old->view.shape == want.view.shape && old->view.rank == want.view.rank &&
                       old->view.dtype == want.view.dtype;
     states.push_back(kept ? *old : want);
@@ -328,7 +339,8 @@ void Planner::lay_out() {
   }
   const std::size_t need = plan_.arena_bytes + outside, have = available_memory();
   if (need > have)
-    throw Error("these lengths need " + bytes_text(need) + " of memory; " + bytes_text(have) + " is available, so use shorter ones");
+    throw Error("these lengths need " + bytes_text(need) + " of memory; " + bytes_text(have) +
+                " is available, so use shorter ones");
 
   for (StateStorage& s : states) {
     if (s.data) continue;

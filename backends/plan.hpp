@@ -1,10 +1,10 @@
 #pragma once
 // The planner: from a graph and lengths to a list of steps over buffers.
 //
-// It walks the graph once, unrolls repeats (edges are data: an iteration is the same nodes with other views), turns ops that only
-// rearrange into views, gives every other op a kernel with its argument struct, and lets producers write where the consumer
-// wants the result: in the caller's output, in a slice of a stack, head by head for a later merge_heads. Frozen tables
-// and run-time graphs go through here alike.
+// It walks the graph once, unrolls repeats (edges are data: an iteration is the same nodes with other views), turns ops
+// that only rearrange into views, gives every other op a kernel with its argument struct, and lets producers write
+// where the consumer wants the result: in the caller's output, in a slice of a stack, head by head for a later
+// merge_heads. Frozen tables and run-time graphs go through here alike.
 
 #include <treadle/backends/buffer.hpp>
 #include <treadle/backends/kernel.hpp>
@@ -29,12 +29,14 @@ struct Call {
   Arguments arguments;
 };
 
-using AnyCall = std::variant<Call<kernel::Attention>, Call<kernel::LinearAttention>, Call<kernel::Linear>, Call<kernel::MatMul>,
-                             Call<kernel::LayerNorm>, Call<kernel::RmsNorm>, Call<kernel::Softmax>, Call<kernel::Elementwise>,
-                             Call<kernel::Combine>, Call<kernel::Copy>, Call<kernel::Embedding>, Call<kernel::MaskValues>,
-                             Call<kernel::Select>>;
+using AnyCall =
+    std::variant<Call<kernel::Attention>, Call<kernel::LinearAttention>, Call<kernel::Linear>, Call<kernel::MatMul>,
+                 Call<kernel::LayerNorm>, Call<kernel::RmsNorm>, Call<kernel::Softmax>, Call<kernel::Elementwise>,
+                 Call<kernel::Combine>, Call<kernel::Copy>, Call<kernel::Embedding>, Call<kernel::MaskValues>,
+                 Call<kernel::Select>>;
 
-/// Which view fills which tensor of a step's arguments. `tensor == nullptr`: the step only needs the buffer to be alive.
+/// Which view fills which tensor of a step's arguments. `tensor == nullptr`: the step only needs the buffer to be
+/// alive.
 struct Operand {
   TensorView* tensor = nullptr;
   View view;
@@ -96,7 +98,7 @@ struct Plan {
   std::deque<Step> steps;  ///< a deque: operands point into their steps
   std::vector<MaskUse> masks;
   std::vector<ScoreUse> scores;
-  std::vector<int> inputs, outputs;        ///< buffers, in the order of the nodes
+  std::vector<int> inputs, outputs;  ///< buffers, in the order of the nodes
   std::vector<std::string> input_names, output_names;
   std::vector<std::int32_t> output_nodes;
   std::size_t arena_bytes = 0;

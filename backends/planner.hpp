@@ -43,12 +43,12 @@ class Planner {
   std::vector<StateStorage>& states_;
 
   Plan plan_;
-  std::vector<Slot> slots_;                       ///< per value of the graph
-  std::vector<std::optional<View>> redirects_;    ///< where a value's producer had better write
-  std::vector<char> used_, merged_;               ///< per value: has a consumer; has one that merges its heads
+  std::vector<Slot> slots_;                          ///< per value of the graph
+  std::vector<std::optional<View>> redirects_;       ///< where a value's producer had better write
+  std::vector<char> used_, merged_;                  ///< per value: has a consumer; has one that merges its heads
   std::vector<std::vector<std::int32_t>> nodes_of_;  ///< per region
   std::vector<VirtualMask> virtual_masks_;
-  std::vector<std::int64_t> iterations_;          ///< of the enclosing repeats, outermost first
+  std::vector<std::int64_t> iterations_;  ///< of the enclosing repeats, outermost first
   std::vector<StateStorage> wanted_states_;
   std::vector<std::pair<int, std::function<void(float*)>>> fills_;  ///< buffers to fill once they have memory
 
@@ -122,16 +122,26 @@ class Planner {
 
 inline kernel::Unary unary(activation a) {
   switch (a) {
-    case activation::none: return kernel::Unary::identity;
-    case activation::relu: return kernel::Unary::relu;
-    case activation::gelu: return kernel::Unary::gelu;
-    case activation::gelu_tanh: return kernel::Unary::gelu_tanh;
-    case activation::silu: return kernel::Unary::silu;
-    case activation::sigmoid: return kernel::Unary::sigmoid;
-    case activation::tanh: return kernel::Unary::tanh;
-    case activation::exp: return kernel::Unary::exp;
-    case activation::erf: return kernel::Unary::erf;
-    case activation::elu_plus_one: return kernel::Unary::elu_plus_one;
+    case activation::none:
+      return kernel::Unary::identity;
+    case activation::relu:
+      return kernel::Unary::relu;
+    case activation::gelu:
+      return kernel::Unary::gelu;
+    case activation::gelu_tanh:
+      return kernel::Unary::gelu_tanh;
+    case activation::silu:
+      return kernel::Unary::silu;
+    case activation::sigmoid:
+      return kernel::Unary::sigmoid;
+    case activation::tanh:
+      return kernel::Unary::tanh;
+    case activation::exp:
+      return kernel::Unary::exp;
+    case activation::erf:
+      return kernel::Unary::erf;
+    case activation::elu_plus_one:
+      return kernel::Unary::elu_plus_one;
   }
   return kernel::Unary::identity;
 }
@@ -139,7 +149,8 @@ inline kernel::Unary unary(activation a) {
 template <class Arguments>
 Arguments& Planner::step(std::int32_t n, const kernel::Kernel<Arguments>& kernel, double flops) {
   if (kernel.run == nullptr || kernel.plan == nullptr)
-    fail(n, "backend '" + std::string(backend_) + "' has no kernel for " + std::string(name(g_.nodes[n].op)) + " on ISA '" + kernels_.isa + "'");
+    fail(n, "backend '" + std::string(backend_) + "' has no kernel for " + std::string(name(g_.nodes[n].op)) +
+                " on ISA '" + kernels_.isa + "'");
   Step& s = plan_.steps.emplace_back();
   s.node = n;
   s.name = full_name(g_, n, iterations_);

@@ -8,12 +8,14 @@ namespace treadle::plan {
 
 std::int64_t checked_multiply(std::int64_t a, std::int64_t b) {
   std::int64_t r = 0;
-  if (__builtin_mul_overflow(a, b, &r)) throw Error("the lengths are too large: a tensor's size does not fit into 64 bits");
+  if (__builtin_mul_overflow(a, b, &r))
+    throw Error("the lengths are too large: a tensor's size does not fit into 64 bits");
   return r;
 }
 std::int64_t checked_add(std::int64_t a, std::int64_t b) {
   std::int64_t r = 0;
-  if (__builtin_add_overflow(a, b, &r)) throw Error("the lengths are too large: a tensor's size does not fit into 64 bits");
+  if (__builtin_add_overflow(a, b, &r))
+    throw Error("the lengths are too large: a tensor's size does not fit into 64 bits");
   return r;
 }
 
@@ -42,7 +44,8 @@ std::int64_t Sizes::atom(int index) const {
   const DimAtom& x = graph_.dims.atoms[i];
   if (x.kind == AtomKind::symbol) {
     const std::string name(graph_.strings[x.name]);
-    if (bound_[i] == 0) throw Error("dim '" + name + "' has no value; give it one with bind_dims({{\"" + name + "\", …}})");
+    if (bound_[i] == 0)
+      throw Error("dim '" + name + "' has no value; give it one with bind_dims({{\"" + name + "\", …}})");
     return values_[i];
   }
   const std::int64_t a = evaluate(x.a), b = evaluate(x.b);

@@ -6,8 +6,8 @@
 
 namespace treadle {
 
-/// Independent work: `call(context, first, last, workspace)` for items [0, items), cut in any way. Results must not depend
-/// on the cut.
+/// Independent work: `call(context, first, last, workspace)` for items [0, items), cut in any way. Results must not
+/// depend on the cut.
 struct Task {
   std::size_t items = 0;
   void (*call)(const void* context, std::size_t first, std::size_t last, void* workspace) = nullptr;

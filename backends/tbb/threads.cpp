@@ -16,7 +16,8 @@ class TbbThreads final : public Threads {
   explicit TbbThreads(int threads)
       : threads_(threads > 0 ? threads : tbb::this_task_arena::max_concurrency()),
         limit_(tbb::global_control::max_allowed_parallelism,
-               std::max(static_cast<std::size_t>(threads_), tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism))),
+               std::max(static_cast<std::size_t>(threads_),
+                        tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism))),
         arena_(threads_, 1) {
     arena_.initialize();
   }
@@ -26,8 +27,8 @@ class TbbThreads final : public Threads {
   void run(const Task& task) override {
     const std::size_t workers = std::min<std::size_t>(static_cast<std::size_t>(threads_), task.items);
     if (workers <= 1) return task.call(task.context, 0, task.items, task.workspace);
-    // Items of one step may differ a lot (a causal strip late in the sequence costs more), so threads fetch small pieces
-    // from a counter. Which thread computes an item changes nothing in its result.
+    // Items of one step may differ a lot (a causal strip late in the sequence costs more), so threads fetch small
+    // pieces from a counter. Which thread computes an item changes nothing in its result.
     const std::size_t piece = std::max<std::size_t>(1, task.items / (workers * 8));
     std::atomic<std::size_t> next{0};
     const auto work = [&](std::size_t) {

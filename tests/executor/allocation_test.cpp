@@ -38,8 +38,8 @@ using namespace treadle::test;
 
 namespace {
 
-const Lengths all_dims{{"batch", 2},      {"seq", 40},       {"source_len", 9}, {"target_len", 5},
-                    {"patches", 16},   {"past", 3},       {"fresh", 5}};
+const Lengths all_dims{{"batch", 2},    {"seq", 40}, {"source_len", 9}, {"target_len", 5},
+                       {"patches", 16}, {"past", 3}, {"fresh", 5}};
 
 /// Allocations of five runs after a warm-up; every run has other inputs: ids, document ids, key lengths.
 long allocations_of_runs(const Graph& g, const BindOptions& options, bool strided) {
@@ -73,8 +73,7 @@ BOOST_AUTO_TEST_CASE(the_counter_counts) {
 
 BOOST_AUTO_TEST_CASE(a_run_on_simd_allocates_nothing) {
   for (const auto& entry : models::all)
-    for (const bool strided : {false, true})
-      BOOST_TEST_CONTEXT(entry.name << (strided ? " strided" : " dense")) {
+    for (const bool strided : {false, true}) BOOST_TEST_CONTEXT(entry.name << (strided ? " strided" : " dense")) {
         const Graph declared = entry.build();
         BOOST_TEST(allocations_of_runs(declared, {.backend = "simd"}, strided) == 0);
         BOOST_TEST(allocations_of_runs(optimise(declared), {.backend = "simd"}, strided) == 0);
@@ -82,9 +81,8 @@ BOOST_AUTO_TEST_CASE(a_run_on_simd_allocates_nothing) {
 }
 
 BOOST_AUTO_TEST_CASE(a_run_on_tbb_allocates_nothing) {
-  for (const auto& entry : models::all)
-    BOOST_TEST_CONTEXT(entry.name)
-    BOOST_TEST(allocations_of_runs(optimise(entry.build()), {.backend = "tbb", .threads = 2}, false) == 0);
+  for (const auto& entry : models::all) BOOST_TEST_CONTEXT(entry.name)
+  BOOST_TEST(allocations_of_runs(optimise(entry.build()), {.backend = "tbb", .threads = 2}, false) == 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

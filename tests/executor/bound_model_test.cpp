@@ -15,7 +15,8 @@ namespace {
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 /// Logits of all tokens through decoder_step, in steps of the given sizes.
-std::vector<double> decode(const Graph& g, const Parameters& parameters, const BindOptions& options, const std::vector<std::int64_t>& steps) {
+std::vector<double> decode(const Graph& g, const Parameters& parameters, const BindOptions& options,
+                           const std::vector<std::int64_t>& steps) {
   BoundModel model(g, parameters, options);
   std::vector<double> logits;
   std::int64_t past = 0;
@@ -23,7 +24,8 @@ std::vector<double> decode(const Graph& g, const Parameters& parameters, const B
     model.bind_dims({{"past", past}, {"fresh", fresh}});
     Tensor history(i32, {past}), tokens(i32, {1, fresh}), out(f32, {1, fresh, 53});
     std::memset(history.view.data, 0, static_cast<std::size_t>(past) * sizeof(std::int32_t));
-    for (std::int64_t i = 0; i < fresh; ++i) tokens.view.as<std::int32_t>()[i] = static_cast<std::int32_t>((past + i) * 7 % 53);
+    for (std::int64_t i = 0; i < fresh; ++i)
+      tokens.view.as<std::int32_t>()[i] = static_cast<std::int32_t>((past + i) * 7 % 53);
     model.run({{"history", history.view}, {"tokens", tokens.view}}, {{"logits", out.view}});
     for (const double x : values(out)) logits.push_back(x);
     past += fresh;
@@ -40,7 +42,8 @@ BOOST_AUTO_TEST_CASE(a_cache_in_steps_equals_the_whole) {
   const Parameters parameters = Parameters::random(g, 2);
   const auto whole = decode(g, parameters, {.backend = "reference", .float64 = true}, {12});
   for (const char* backend : {"reference", "simd", "tbb"}) {
-    for (const auto& steps : std::vector<std::vector<std::int64_t>>{{12}, {5, 1, 1, 5}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}}) {
+    for (const auto& steps :
+         std::vector<std::vector<std::int64_t>>{{12}, {5, 1, 1, 5}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}}) {
       const auto got = decode(g, parameters, {.backend = backend}, steps);
       BOOST_TEST_CONTEXT(backend << " in " << steps.size() << " steps")
       BOOST_TEST(difference({{"logits", got}}, {{"logits", whole}}) < 1e-5);
@@ -56,7 +59,8 @@ BOOST_AUTO_TEST_CASE(states_are_seen_and_reset) {
   std::memset(tokens.view.data, 0, 8);
   const std::string message = error_of([&] { model.state("cache"); });
   BOOST_TEST(has(message, "has no state 'cache'"));
-  const std::string name = message.substr(message.find("it has ") + 7, message.find(',', message.find("it has ")) - message.find("it has ") - 7);
+  const std::string name = message.substr(message.find("it has ") + 7,
+                                          message.find(',', message.find("it has ")) - message.find("it has ") - 7);
   const TensorView state = model.state(name);
   BOOST_TEST(state.as<float>()[0] == 0.0f);
   model.run({{"history", history.view}, {"tokens", tokens.view}}, {{"logits", out.view}});
@@ -128,17 +132,22 @@ BOOST_AUTO_TEST_CASE(errors_name_what_is_wrong_and_what_is_right) {
       const BindOptions o{.backend = backend};
       BOOST_TEST(bind_error(parameters, o, good) == "");
       BOOST_TEST(has(bind_error(parameters, o, {{"batch", 1}}), "dim 'seq' has no value"));
-      BOOST_TEST(has(bind_error(parameters, o, {{"batch", 1}, {"sequence", 8}}), "no dim 'sequence'; it has batch, seq"));
+      BOOST_TEST(
+          has(bind_error(parameters, o, {{"batch", 1}, {"sequence", 8}}), "no dim 'sequence'; it has batch, seq"));
       BOOST_TEST(has(bind_error(parameters, o, {{"batch", 1}, {"seq", -1}}), "dim 'seq' is -1"));
-      BOOST_TEST(has(bind_error(parameters, o, {{"batch", std::int64_t{1} << 62}, {"seq", std::int64_t{1} << 62}}), "too large"));
+      BOOST_TEST(has(bind_error(parameters, o, {{"batch", std::int64_t{1} << 62}, {"seq", std::int64_t{1} << 62}}),
+                     "too large"));
       BOOST_TEST(has(bind_error(parameters, o, {{"batch", std::int64_t{1} << 40}, {"seq", 200}}), "memory"));
       BOOST_TEST(has(bind_error({}, o, good), "is missing; the model wants f32 ["));
     }
   }
-  BOOST_TEST(has(bind_error(parameters, {.backend = "simd"}, {{"batch", 1}, {"seq", 257}}), "leave the table, which has 256 rows"));
-  BOOST_TEST(has(bind_error(parameters, {.backend = "cuda"}, good), "no backend 'cuda'; there are reference, simd, tbb"));
+  BOOST_TEST(has(bind_error(parameters, {.backend = "simd"}, {{"batch", 1}, {"seq", 257}}),
+                 "leave the table, which has 256 rows"));
+  BOOST_TEST(
+      has(bind_error(parameters, {.backend = "cuda"}, good), "no backend 'cuda'; there are reference, simd, tbb"));
   BOOST_TEST(has(bind_error(parameters, {.backend = "simd", .isa = "mmx"}, good), "ISA 'mmx' is unknown"));
-  BOOST_TEST(has(bind_error(parameters, {.backend = "simd", .float64 = true}, good), "float64 is there on backend 'reference'"));
+  BOOST_TEST(has(bind_error(parameters, {.backend = "simd", .float64 = true}, good),
+                 "float64 is there on backend 'reference'"));
   BOOST_TEST(has(bind_error(parameters, {.backend = "tbb", .threads = -2}, good), "-2 threads"));
   Parameters wrong = parameters;
   wrong.own("ln_f.weight", {3}, {1, 2, 3});
@@ -149,9 +158,12 @@ BOOST_AUTO_TEST_CASE(a_run_checks_what_it_is_given) {
   const Graph g = optimise(models::tiny_gpt());
   for (const char* backend : {"reference", "simd"}) {
     BoundModel model(g, Parameters::random(g, 4), {.backend = backend});
-    Tensor tokens(i32, {1, 8}), floats(f32, {1, 8}), longer(i32, {1, 9}), out(f32, {1, 8, 101}), small(f32, {1, 8, 100});
+    Tensor tokens(i32, {1, 8}), floats(f32, {1, 8}), longer(i32, {1, 9}), out(f32, {1, 8, 101}),
+        small(f32, {1, 8, 100});
     std::memset(tokens.view.data, 0, 32);
-    const auto run_error = [&](std::vector<NamedTensor> in, std::vector<NamedTensor> to) { return error_of([&] { model.run(in, to); }); };
+    const auto run_error = [&](std::vector<NamedTensor> in, std::vector<NamedTensor> to) {
+      return error_of([&] { model.run(in, to); });
+    };
     BOOST_TEST(has(run_error({{"tokens", tokens.view}}, {{"logits", out.view}}), "call bind_dims first"));
     model.bind_dims({{"batch", 1}, {"seq", 8}});
     BOOST_TEST(run_error({{"tokens", tokens.view}}, {{"logits", out.view}}) == "");
@@ -159,7 +171,8 @@ BOOST_AUTO_TEST_CASE(a_run_checks_what_it_is_given) {
     BOOST_TEST(has(run_error({{"ids", tokens.view}}, {}), "no input 'ids'; it has tokens"));
     BOOST_TEST(has(run_error({{"tokens", floats.view}}, {}), "'tokens' is f32; the model wants i32"));
     BOOST_TEST(has(run_error({{"tokens", longer.view}}, {}), "has shape [1, 9]; the model wants [1, 8]"));
-    BOOST_TEST(has(run_error({{"tokens", tokens.view}}, {{"logits", small.view}}), "output 'logits' has shape [1, 8, 100]"));
+    BOOST_TEST(
+        has(run_error({{"tokens", tokens.view}}, {{"logits", small.view}}), "output 'logits' has shape [1, 8, 100]"));
     BOOST_TEST(has(run_error({{"tokens", tokens.view}, {"tokens", tokens.view}}, {}), "given twice"));
     tokens.view.as<std::int32_t>()[3] = 101;
     BOOST_TEST(has(run_error({{"tokens", tokens.view}}, {{"logits", out.view}}), "table"));

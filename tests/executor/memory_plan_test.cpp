@@ -35,7 +35,8 @@ BOOST_AUTO_TEST_CASE(random_intervals_do_not_overlap) {
       sum += align_up(buffers[i].bytes);
       for (std::size_t j = 0; j < i; ++j) {
         if (!overlap(buffers[i], buffers[j])) continue;
-        const bool apart = plan.offsets[i] + buffers[i].bytes <= plan.offsets[j] || plan.offsets[j] + buffers[j].bytes <= plan.offsets[i];
+        const bool apart = plan.offsets[i] + buffers[i].bytes <= plan.offsets[j] ||
+                           plan.offsets[j] + buffers[j].bytes <= plan.offsets[i];
         BOOST_TEST(apart);
       }
     }

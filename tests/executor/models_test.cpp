@@ -55,7 +55,8 @@ BOOST_AUTO_TEST_CASE(every_isa_matches_float64) {
 
 BOOST_AUTO_TEST_CASE(float32_reference_matches_float64) {
   for_each_case([](const Graph& declared, const Graph&, const Parameters& parameters, const Lengths& dims) {
-    BOOST_TEST(difference(run(declared, parameters, dims, {.backend = "reference"}, 3), oracle(declared, parameters, dims, 3)) < 2e-5);
+    BOOST_TEST(difference(run(declared, parameters, dims, {.backend = "reference"}, 3),
+                          oracle(declared, parameters, dims, 3)) < 2e-5);
   });
 }
 

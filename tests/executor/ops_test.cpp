@@ -44,13 +44,16 @@ const DimSpec n = dim("n");
 BOOST_AUTO_TEST_SUITE(ops_on_every_isa)
 
 BOOST_AUTO_TEST_CASE(activations) {
-  for (const activation a : {activation::relu, activation::gelu, activation::gelu_tanh, activation::silu, activation::sigmoid,
-                             activation::tanh, activation::exp, activation::erf, activation::elu_plus_one})
+  for (const activation a :
+       {activation::relu, activation::gelu, activation::gelu_tanh, activation::silu, activation::sigmoid,
+        activation::tanh, activation::exp, activation::erf, activation::elu_plus_one})
     BOOST_TEST_CONTEXT(name(a)) check_unary({2, n, 5}, [&](Node x) { return activate(x, a); });
   check_unary({3, n}, [](Node x) { return scale(x, -2.5); });
 }
 
-BOOST_AUTO_TEST_CASE(softmax_over_any_width) { check_unary({2, 3, n}, [](Node x) { return softmax(scale(x, 4)); }); }
+BOOST_AUTO_TEST_CASE(softmax_over_any_width) {
+  check_unary({2, 3, n}, [](Node x) { return softmax(scale(x, 4)); });
+}
 
 BOOST_AUTO_TEST_CASE(norms) {
   for (const std::int64_t width : {1, 7, 16, 33}) {
@@ -70,9 +73,11 @@ BOOST_AUTO_TEST_CASE(projections) {
 
 BOOST_AUTO_TEST_CASE(projections_with_a_computed_weight) {
   Builder b;
-  const Node x = b.input("x", f32, {n, 6}), w = b.input("w", f32, {7, 6}), bias = b.input("b", f32, {7}), r = b.input("r", f32, {n, 7});
+  const Node x = b.input("x", f32, {n, 6}), w = b.input("w", f32, {7, 6}), bias = b.input("b", f32, {7}),
+             r = b.input("r", f32, {n, 7});
   NodeSpec s = rule::spec(op::linear, "", b, Where::current());
-  s.attributes = {integer(key::has_bias, 1), integer(key::has_residual, 1), integer(key::function, static_cast<std::int64_t>(activation::relu))};
+  s.attributes = {integer(key::has_bias, 1), integer(key::has_residual, 1),
+                  integer(key::function, static_cast<std::int64_t>(activation::relu))};
   b.output("y", b.add(s, {x, w, bias, r}, infer_linear));
   check(b.finish(), {{"n", 5}});
 }
@@ -80,7 +85,8 @@ BOOST_AUTO_TEST_CASE(projections_with_a_computed_weight) {
 BOOST_AUTO_TEST_CASE(products) {
   for (const std::int64_t m : lengths) {
     Builder b;
-    const Node x = b.input("x", f32, {2, 3, n, 5}), y = b.input("y", f32, {3, 5, 9}), z = b.input("z", f32, {2, 1, 7, 5});
+    const Node x = b.input("x", f32, {2, 3, n, 5}), y = b.input("y", f32, {3, 5, 9}),
+               z = b.input("z", f32, {2, 1, 7, 5});
     b.output("xy", matmul(x, y));
     b.output("xz", matmul(x, transpose(z)));
     b.output("xx", matmul(transpose(x), x));
@@ -91,7 +97,8 @@ BOOST_AUTO_TEST_CASE(products) {
 BOOST_AUTO_TEST_CASE(sums_and_products_broadcast) {
   for (const std::int64_t m : lengths) {
     Builder b;
-    const Node x = b.input("x", f32, {2, 3, n}), row = b.input("row", f32, {n}), column = b.input("column", f32, {3, 1});
+    const Node x = b.input("x", f32, {2, 3, n}), row = b.input("row", f32, {n}),
+               column = b.input("column", f32, {3, 1});
     const Node wide = b.input("wide", f32, {2, 1, 2, 1, n}), other = b.input("other", f32, {3, 1, 4, 1});
     b.output("a", x + row);
     b.output("b", column * x);
@@ -120,7 +127,8 @@ BOOST_AUTO_TEST_CASE(tables) {
   for (const std::int64_t m : {0, 1, 9}) {
     Builder b;
     const Node ids = b.input("ids", i32, {2, n}), long_ids = b.input("long_ids", i64, {n});
-    b.output("a", embedding("e", ids, {.vocabulary = 7, .width = 17}) + learned_positions("p", {.length = 12, .offset = 2}));
+    b.output("a",
+             embedding("e", ids, {.vocabulary = 7, .width = 17}) + learned_positions("p", {.length = 12, .offset = 2}));
     b.output("b", embedding("f", long_ids, {.vocabulary = 5, .width = 16}) + sinusoidal_positions({.offset = 3}));
     check(b.finish(), {{"n", m}});
   }
@@ -131,17 +139,20 @@ BOOST_AUTO_TEST_CASE(attention_shapes) {
     for (const std::int64_t width : {5, 32}) {
       Builder b;
       const DimSpec keys = dim("keys");
-      const Node q = b.input("q", f32, {2, 4, n, width}), k = b.input("k", f32, {2, 2, keys, width}), v = b.input("v", f32, {2, 2, keys, 7});
+      const Node q = b.input("q", f32, {2, 4, n, width}), k = b.input("k", f32, {2, 2, keys, width}),
+                 v = b.input("v", f32, {2, 2, keys, 7});
       b.output("plain", attention(q, k, v));
       b.output("causal", attention(q, k, v, {.mask = causal}));
       b.output("window", attention(q, k, v, {.mask = window(3, 2), .scale = 0.3}));
-      b.output("tensor", attention(q, k, v, {.mask = causal, .mask_tensor = b.input("keep", boolean, {2, 1, n, keys})}));
+      b.output("tensor",
+               attention(q, k, v, {.mask = causal, .mask_tensor = b.input("keep", boolean, {2, 1, n, keys})}));
       b.output("bias", attention(q, k, v, {.bias = b.input("bias", f32, {4, n, keys})}));
       b.output("linear", linear_attention(q, k, v));
       b.output("linear_causal", linear_attention(q, k, v, {.causal = true, .feature = relu, .eps = 0.5}));
       const Graph g = b.finish();
       for (const std::int64_t keys_length : {m, m + 13})
-        BOOST_TEST_CONTEXT(m << " queries, " << keys_length << " keys") check(g, {{"n", m}, {"keys", keys_length}}, 2e-5);
+        BOOST_TEST_CONTEXT(m << " queries, " << keys_length << " keys")
+        check(g, {{"n", m}, {"keys", keys_length}}, 2e-5);
     }
   }
 }

@@ -1,4 +1,5 @@
-// Random graphs: vector kernels against float64, as declared and optimised, states included. TREADLE_RANDOM_ROUNDS sets how many.
+// Random graphs: vector kernels against float64, as declared and optimised, states included. TREADLE_RANDOM_ROUNDS sets
+// how many.
 
 #include "support.hpp"
 

@@ -1,5 +1,6 @@
 #pragma once
-// What the executor's tests share: random inputs by the graph's declarations, runs on a backend, and the float64 oracle.
+// What the executor's tests share: random inputs by the graph's declarations, runs on a backend, and the float64
+// oracle.
 
 #include <treadle/backends/bound_model.hpp>
 #include <treadle/backends/kernel.hpp>
@@ -28,7 +29,8 @@ struct Numbers {
   double number() { return static_cast<double>(next() >> 11) * 0x1p-52 - 1; }
 };
 
-/// A tensor that owns its memory; `strided`: with gaps and in another order of dims, so that no two dims lie end to end.
+/// A tensor that owns its memory; `strided`: with gaps and in another order of dims, so that no two dims lie end to
+/// end.
 struct Tensor {
   std::vector<std::byte> memory;
   TensorView view;
@@ -93,10 +95,14 @@ inline Tensors inputs_of(GraphView g, const Lengths& dims, std::uint64_t seed, b
   for (std::int32_t n = 0; n < g.size(); ++n) {
     if (g.nodes[n].op != op::input) continue;
     Tensor t(g.info({n, 0}).dtype, bound(g.shape({n, 0})), strided);
-    t.set([](void* p, DType type) {
-      auto& r = *static_cast<Numbers*>(p);
-      return type == f32 ? r.number() : type == boolean ? static_cast<double>(r.next() % 4 != 0) : static_cast<double>(r.next() % 5);
-    }, &numbers);
+    t.set(
+        [](void* p, DType type) {
+          auto& r = *static_cast<Numbers*>(p);
+          return type == f32       ? r.number()
+                 : type == boolean ? static_cast<double>(r.next() % 4 != 0)
+                                   : static_cast<double>(r.next() % 5);
+        },
+        &numbers);
     tensors.emplace(std::string(g.leaf(n)), std::move(t));
   }
   return tensors;
@@ -108,7 +114,8 @@ inline Tensors outputs_of(GraphView g, const Lengths& dims, bool strided = false
   for (std::int32_t n = 0; n < g.size(); ++n)
     if (g.nodes[n].op == op::output) {
       const DType declared = g.info(g.inputs(n)[0]).dtype;
-      tensors.emplace(std::string(g.leaf(n)), Tensor(declared == f32 ? dtype : declared, bound(g.shape(g.inputs(n)[0])), strided));
+      tensors.emplace(std::string(g.leaf(n)),
+                      Tensor(declared == f32 ? dtype : declared, bound(g.shape(g.inputs(n)[0])), strided));
     }
   return tensors;
 }
@@ -132,8 +139,8 @@ inline std::map<std::string, std::vector<double>> values(const Tensors& tensors)
 }
 using Results = std::map<std::string, std::vector<double>>;
 
-inline Results run(GraphView g, const Parameters& parameters, const Lengths& dims, const BindOptions& options, std::uint64_t seed,
-                   bool strided_in = false, bool strided_out = false) {
+inline Results run(GraphView g, const Parameters& parameters, const Lengths& dims, const BindOptions& options,
+                   std::uint64_t seed, bool strided_in = false, bool strided_out = false) {
   BoundModel model(g, parameters, options);
   model.bind_dims(dims);
   const Tensors in = inputs_of(g, dims, seed, strided_in);
@@ -165,7 +172,8 @@ inline double difference(const Results& a, const Results& b) {
 inline std::vector<std::string> isas() {
   std::vector<std::string> list;
   for (int i = 0; i < kernel::isa_count; ++i)
-    if (kernel::isa_list()[i].compiled && kernel::isa_list()[i].supported) list.emplace_back(kernel::isa_list()[i].name);
+    if (kernel::isa_list()[i].compiled && kernel::isa_list()[i].supported)
+      list.emplace_back(kernel::isa_list()[i].name);
   return list;
 }
 
