@@ -1,7 +1,7 @@
 #pragma once
 // exp, tanh, erf and what is made of them. Each has one definition, used by every kernel and evaluator of an ISA.
 //
-// Largest errors in units of the last place, measured against float64 by tests/kernels/math_test.cpp:
+// Largest errors in units of the last place, measured against float64 by tests/kernels/rows_test.cpp:
 //   exp 1.5 (subnormal results included)   tanh 2.5   erf 2.5   sigmoid 3.5
 
 #include <treadle/backends/kernel.hpp>

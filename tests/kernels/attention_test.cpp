@@ -22,8 +22,8 @@ struct Problem {
     q.normal(seed);
     k.normal(seed + 1);
     v.normal(seed + 2);
-    out.fill(nan);
-    lse.fill(nan);
+    out.fill(quiet_nan);
+    lse.fill(quiet_nan);
     arguments.q = q.view;
     arguments.k = k.view;
     arguments.v = v.view;
@@ -77,15 +77,15 @@ void check(Problem& p, const Problem::Allowed& allowed, double tolerance = 2e-6)
   p.expect(allowed, outs, lses);
   for (const Table* t : tables()) {
     BOOST_TEST_CONTEXT(t->isa << " q " << p.shape.q_len << " k " << p.shape.k_len << " d " << p.shape.dim << " v " << p.shape.values) {
-      p.out.fill(nan);
-      p.lse.fill(nan);
+      p.out.fill(quiet_nan);
+      p.lse.fill(quiet_nan);
       run(t->attention, p.arguments);
       BOOST_TEST(distance(p.out.values(), outs) <= tolerance);
       BOOST_TEST(distance(p.lse.values(), lses) <= 2 * tolerance);
       BOOST_TEST(p.out.intact());
       BOOST_TEST(p.lse.intact());
       const auto whole = p.out.values();
-      p.out.fill(nan);
+      p.out.fill(quiet_nan);
       run(t->attention, p.arguments, 1);
       BOOST_TEST(same_bits(whole, p.out.values()));
     }
@@ -162,13 +162,13 @@ BOOST_AUTO_TEST_CASE(what_is_masked_may_be_anything) {
   const auto causal = [](Index i, Index j) { return j <= i + 1 && j != 7; };
   const DenseMask m(c, causal);
   p.arguments.mask = &m.tiles;
-  for (Index d = 0; d < 16; ++d) p.k.at({0, 0, 7, d}) = nan;
+  for (Index d = 0; d < 16; ++d) p.k.at({0, 0, 7, d}) = quiet_nan;
   for (Index e = 0; e < 20; ++e) {
-    p.v.at({0, 0, 7, e}) = nan;
-    for (Index j = 61; j < 90; ++j) p.v.at({0, 0, j, e}) = j % 2 ? nan : infinity;
+    p.v.at({0, 0, 7, e}) = quiet_nan;
+    for (Index j = 61; j < 90; ++j) p.v.at({0, 0, j, e}) = j % 2 ? quiet_nan : infinity;
   }
   check(p, [&](Index, Index, Index i, Index j) { return causal(i, j); });
-  for (Index e = 0; e < 20; ++e) p.v.at({0, 0, 40, e}) = nan;  // seen from row 39 on
+  for (Index e = 0; e < 20; ++e) p.v.at({0, 0, 40, e}) = quiet_nan;  // seen from row 39 on
   for (const Table* t : tables()) {
     run(t->attention, p.arguments);
     for (Index i = 0; i < 60; ++i) BOOST_TEST(std::isnan(p.out.at({0, 1, i, 3})) == (i >= 39));

@@ -20,7 +20,7 @@ using namespace treadle;
 using kernel::Table;
 using Index = std::int64_t;
 
-inline constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+inline constexpr float quiet_nan = std::numeric_limits<float>::quiet_NaN();
 inline constexpr float infinity = std::numeric_limits<float>::infinity();
 
 inline std::vector<const Table*> tables() {
@@ -97,7 +97,7 @@ class Tensor {
 template <class Arguments>
 void run(const kernel::Kernel<Arguments>& k, const Arguments& a, std::size_t piece = ~std::size_t{0}) {
   const kernel::Work work = k.plan(a);
-  std::vector<float> memory(work.workspace_bytes / 4 + 64, nan);
+  std::vector<float> memory(work.workspace_bytes / 4 + 64, quiet_nan);
   void* workspace = memory.data();
   std::size_t space = memory.size() * 4;
   std::align(64, work.workspace_bytes, workspace, space);
