@@ -63,16 +63,11 @@ To number(From x) {
 template <class F>
 void with_type(DType dtype, F f) {
   switch (dtype) {
-    case DType::f32:
-      return f(float{});
-    case DType::f64:
-      return f(double{});
-    case DType::i32:
-      return f(std::int32_t{});
-    case DType::i64:
-      return f(std::int64_t{});
-    case DType::boolean:
-      return f(bool{});
+    case DType::f32: return f(float{});
+    case DType::f64: return f(double{});
+    case DType::i32: return f(std::int32_t{});
+    case DType::i64: return f(std::int64_t{});
+    case DType::boolean: return f(bool{});
   }
 }
 
