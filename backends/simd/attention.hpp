@@ -11,6 +11,7 @@
 #include <treadle/backends/simd/block.hpp>
 #include <treadle/backends/simd/lane_math.hpp>
 #include <treadle/backends/simd/math.hpp>
+#include <treadle/backends/simd/transpose.hpp>
 #include <treadle/graph/mask/tiles.hpp>
 
 #include <cmath>

@@ -119,21 +119,4 @@ class Carver {
   std::size_t used_ = 0;
 };
 
-/// out[c·ld + r] = factor · in[r·stride + c] for r < rows, 0 for the lanes up to `lanes`: rows become lanes.
-template <class Isa>
-void transpose_in(const float* in, std::int64_t stride, std::int64_t rows, std::int64_t columns, float* out, std::int64_t ld,
-                  float factor) {
-  for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t c = 0; c < columns; ++c) out[c * ld + r] = factor * in[r * stride + c];
-  for (std::int64_t c = 0; c < columns; ++c)
-    for (std::int64_t r = rows; r < ld; ++r) out[c * ld + r] = 0.0f;
-}
-
-/// out[r·stride + c] = in[c·ld + r]: lanes become rows.
-template <class Isa>
-void transpose_out(const float* in, std::int64_t ld, std::int64_t rows, std::int64_t columns, float* out, std::int64_t stride) {
-  for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t c = 0; c < columns; ++c) out[r * stride + c] = in[c * ld + r];
-}
-
 }  // namespace treadle::simd

@@ -9,6 +9,7 @@
 #include <treadle/backends/kernel.hpp>
 #include <treadle/backends/simd/block.hpp>
 #include <treadle/backends/simd/math.hpp>
+#include <treadle/backends/simd/transpose.hpp>
 
 namespace treadle::simd {
 

@@ -3,6 +3,7 @@
 #include "support.hpp"
 
 #include <treadle/graph/mask/tiles.hpp>
+#include <treadle/graph/scalar/parse.hpp>
 
 #include <functional>
 
@@ -17,7 +18,7 @@ struct Case {
 
 struct Problem {
   explicit Problem(const Case& c, unsigned seed = 1)
-      : shape(c), q({c.batch, c.heads, c.q_len, c.dim}, c.gap), k({c.batch, c.kv_heads, c.k_len, c.dim}, c.gap),
+      : score(), shape(c), q({c.batch, c.heads, c.q_len, c.dim}, c.gap), k({c.batch, c.kv_heads, c.k_len, c.dim}, c.gap),
         v({c.batch, c.kv_heads, c.k_len, c.values}, c.gap), out({c.batch, c.heads, c.q_len, c.values}, c.gap), lse({c.batch, c.heads, c.q_len}) {
     q.normal(seed);
     k.normal(seed + 1);
@@ -50,6 +51,7 @@ struct Problem {
               const auto& t = arguments.bias.strides;
               x += static_cast<double>(arguments.bias.as<float>()[b * t[0] + h * t[1] + i * t[2] + j * t[3]]);
             }
+            if (score) x = score(x, h, i, j);
             s[static_cast<std::size_t>(j)] = x;
             top = std::max(top, x);
           }
@@ -65,6 +67,7 @@ struct Problem {
         }
   }
 
+  std::function<double(double score, Index h, Index i, Index j)> score;
   Case shape;
   Tensor q, k, v, out, lse;
   kernel::Attention arguments;
@@ -193,6 +196,24 @@ BOOST_AUTO_TEST_CASE(bias_and_sink) {
   check(p, everything);
   p.arguments.bias = {};
   check(p, everything);
+}
+BOOST_AUTO_TEST_CASE(score_function) {
+  const Case c{2, 2, 1, 70, 140, 16, 16};
+  Problem p(c);
+  scalar::Pool pool;
+  const auto softcap = scalar::parse(pool, "2 * tanh(score / 2) - 0.01 * abs(q - k) * (h + 1)");
+  BOOST_REQUIRE_MESSAGE(softcap, softcap.error.what);
+  const scalar::TileProgram program = scalar::compile(pool, softcap.root, {2, 2, 70, 140});
+  p.arguments.score = &program;
+  p.score = [](double s, Index h, Index i, Index j) { return 2 * std::tanh(s / 2) - 0.01 * std::fabs(static_cast<double>(i - j)) * static_cast<double>(h + 1); };
+  check(p, everything);
+  const auto causal = [](Index i, Index j) { return j <= i + 70; };
+  const DenseMask m(c, causal);
+  p.arguments.mask = &m.tiles;
+  Tensor bias({2, 2, 70, 140});
+  bias.normal(4);
+  p.arguments.bias = bias.view;
+  check(p, [&](Index, Index, Index i, Index j) { return causal(i, j); });
 }
 BOOST_AUTO_TEST_CASE(strides_of_any_layout) {
   // [batch, length, heads, dim] memory seen as [batch, heads, length, dim].
