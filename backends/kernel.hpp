@@ -1,12 +1,13 @@
 #pragma once
 // The kernel interface: what a kernel is given, and the table of kernels that each ISA provides.
 //
-// A kernel is three functions over one argument struct. `plan` says how many independent work items there are and how much
-// workspace one thread needs; `run` computes items [first, last) with that workspace. Which thread runs which item never
-// changes a result: every output element is computed by one item, in one fixed order. Kernels allocate nothing.
+// A kernel is three functions over one argument struct. `plan` says how many independent work items there are and how
+// much workspace one thread needs; `run` computes items [first, last) with that workspace. Which thread runs which item
+// never changes a result: every output element is computed by one item, in one fixed order. Kernels allocate nothing.
 //
-// Tensors are strided (graph/tensor.hpp, strides in elements). Kernels accept any strides on the outer dims and require a unit
-// stride on the last dim of f32 operands unless stated; the planner inserts a `copy` where a caller's view does not have it.
+// Tensors are strided (graph/tensor.hpp, strides in elements). Kernels accept any strides on the outer dims and require
+// a unit stride on the last dim of f32 operands unless stated; the planner inserts a `copy` where a caller's view does
+// not have it.
 
 #include <treadle/graph/tensor.hpp>
 
@@ -32,13 +33,13 @@ struct Work {
 /// out = softmax(score_mod(scale · q kᵀ + bias) where mask) v, tiled with online softmax; no N×N tensor exists.
 /// A row without any allowed key: out 0, lse −inf. Masked keys and values never reach an output, NaN included.
 struct Attention {
-  TensorView q;    ///< [batch, heads, q_len, head_dim]
-  TensorView k;    ///< [batch, kv_heads, k_len, head_dim]; query head h uses key head h / (heads / kv_heads)
-  TensorView v;    ///< [batch, kv_heads, k_len, value_dim]
-  TensorView out;  ///< [batch, heads, q_len, value_dim]
-  TensorView lse;  ///< optional, f32 [batch, heads, q_len]: natural-log log-sum-exp of the row's scores
-  TensorView bias; ///< optional, f32 broadcast to [batch, heads, q_len, k_len], added after scaling; any strides
-  TensorView sink; ///< optional, f32 [heads]: one logit per head that joins the denominator only
+  TensorView q;     ///< [batch, heads, q_len, head_dim]
+  TensorView k;     ///< [batch, kv_heads, k_len, head_dim]; query head h uses key head h / (heads / kv_heads)
+  TensorView v;     ///< [batch, kv_heads, k_len, value_dim]
+  TensorView out;   ///< [batch, heads, q_len, value_dim]
+  TensorView lse;   ///< optional, f32 [batch, heads, q_len]: natural-log log-sum-exp of the row's scores
+  TensorView bias;  ///< optional, f32 broadcast to [batch, heads, q_len, k_len], added after scaling; any strides
+  TensorView sink;  ///< optional, f32 [heads]: one logit per head that joins the denominator only
   float scale = 1.0f;
   const scalar::TileProgram* score = nullptr;  ///< hook 1: score_mod, on each tile
   const mask::Tiles* mask = nullptr;           ///< hooks 2 and 3: the tile iterator and the bits of partial tiles
@@ -50,8 +51,8 @@ enum class Feature : std::uint8_t { elu_plus_one, relu };
 /// the causal form works in chunks. A zero denominator gives output 0.
 struct LinearAttention {
   TensorView q, k, v, out;  ///< as in Attention
-  TensorView state;         ///< optional, f32 [batch, heads, head_dim, value_dim + 1]: S and z, read and updated in place
-  TensorView key_lengths;   ///< optional, i32 [batch]
+  TensorView state;  ///< optional, f32 [batch, heads, head_dim, value_dim + 1]: S and z, read and updated in place
+  TensorView key_lengths;  ///< optional, i32 [batch]
   Feature feature = Feature::elu_plus_one;
   bool causal = false;
   float eps = 0.0f;
@@ -61,7 +62,8 @@ struct LinearAttention {
 enum class Unary : std::uint8_t { identity, relu, gelu, gelu_tanh, silu, exp, tanh, erf, elu_plus_one, sigmoid, scale };
 enum class Binary : std::uint8_t { add, multiply };
 
-/// Weights of a matrix product in the kernel's own order; made once at bind by `pack`. `bytes` comes from `packed_bytes`.
+/// Weights of a matrix product in the kernel's own order; made once at bind by `pack`. `bytes` comes from
+/// `packed_bytes`.
 struct PackedWeights {
   const float* data = nullptr;
   std::int64_t k = 0, n = 0;
@@ -77,7 +79,8 @@ struct Linear {
   Unary activation = Unary::identity;
 };
 
-/// out[b…] = alpha · a[b…] · b[b…]; batch dims broadcast by stride 0; any strides on a and b, unit stride on out's last dim.
+/// out[b…] = alpha · a[b…] · b[b…]; batch dims broadcast by stride 0; any strides on a and b, unit stride on out's last
+/// dim.
 struct MatMul {
   TensorView a, b, out;  ///< rank 4: [batch, heads, m, k] · [batch, heads, k, n]
   float alpha = 1.0f;
@@ -95,7 +98,8 @@ struct RmsNorm {
   float eps = 1e-6f;
 };
 
-/// Softmax over the last dim of [rows, width]; `mask` (bool, optional, same shape by strides, true keeps). An empty row gives 0.
+/// Softmax over the last dim of [rows, width]; `mask` (bool, optional, same shape by strides, true keeps). An empty row
+/// gives 0.
 struct Softmax {
   TensorView x, mask, out;
 };
@@ -148,11 +152,13 @@ struct Table {
   std::size_t (*packed_bytes)(std::int64_t k, std::int64_t n);
   /// `w` is [k, n] by any strides (a checkpoint's [out, in] is a transposed view).
   void (*pack)(const TensorView& w, float* packed);
-  /// Runs independent FMAs for about the given number of iterations and returns the FLOPs done: the yardstick of `peak`.
+  /// Runs independent FMAs for about the given number of iterations and returns the FLOPs done: the yardstick of
+  /// `peak`.
   double (*fma_burn)(std::int64_t iterations);
 };
 
-/// Tables that this CPU can run, best first; the environment variable TREADLE_ISA (portable, avx2, avx512) caps the choice.
+/// Tables that this CPU can run, best first; the environment variable TREADLE_ISA (portable, avx2, avx512) caps the
+/// choice.
 const Table* find_table(const char* isa);  ///< nullptr if unknown or not supported here
 const Table& best_table();
 /// Names of every compiled ISA, best first, and whether this CPU has it.

@@ -20,9 +20,7 @@ void Planner::lower(std::int32_t n) {
       slot({n, 0}) = {whole(plan_.buffers[static_cast<std::size_t>(b)], b), -1};
       return;
     }
-    case op::parameter:
-      slot({n, 0}) = {parameter(n), -1};
-      return;
+    case op::parameter: slot({n, 0}) = {parameter(n), -1}; return;
     case op::state: {
       const int b = add_buffer(Place::state, g_.info({n, 0}).dtype, sizes_(g_.shape({n, 0})));
       Buffer& to = plan_.buffers[static_cast<std::size_t>(b)];
@@ -31,10 +29,8 @@ void Planner::lower(std::int32_t n) {
       slot({n, 0}) = {whole(to, b), -1};
       return;
     }
-    case op::region_input:
-      return;  // set by repeat()
-    case op::repeat:
-      return repeat(n);
+    case op::region_input: return;  // set by repeat()
+    case op::repeat: return repeat(n);
     case op::output: {
       const View from = in(n, 0);
       int which = 0;
@@ -44,45 +40,29 @@ void Planner::lower(std::int32_t n) {
       if (!same_place(from, to)) copy(n, from, to);
       return;
     }
-    case op::append:
-      return append(n);
-    case op::embedding:
-      return embedding(n);
+    case op::append: return append(n);
+    case op::embedding: return embedding(n);
     case op::positions:
-    case op::sinusoidal_positions:
-      return positions(n);
-    case op::concatenate:
-      return concatenate(n);
+    case op::sinusoidal_positions: return positions(n);
+    case op::concatenate: return concatenate(n);
     case op::slice:
     case op::transpose:
     case op::split_heads:
-    case op::merge_heads:
-      return view_op(n);
-    case op::add:
-      return combine(n, kernel::Binary::add);
-    case op::multiply:
-      return combine(n, kernel::Binary::multiply);
+    case op::merge_heads: return view_op(n);
+    case op::add: return combine(n, kernel::Binary::add);
+    case op::multiply: return combine(n, kernel::Binary::multiply);
     case op::scale:
-    case op::activation:
-      return elementwise(n);
-    case op::linear:
-      return linear(n);
-    case op::matmul:
-      return matmul(n);
-    case op::softmax:
-      return softmax(n);
-    case op::mask:
-      return mask(n);
+    case op::activation: return elementwise(n);
+    case op::linear: return linear(n);
+    case op::matmul: return matmul(n);
+    case op::softmax: return softmax(n);
+    case op::mask: return mask(n);
     case op::mask_to_bias:
-    case op::select:
-      return select(n);
-    case op::attention:
-      return attention(n);
-    case op::linear_attention:
-      return linear_attention(n);
+    case op::select: return select(n);
+    case op::attention: return attention(n);
+    case op::linear_attention: return linear_attention(n);
     case op::layer_norm:
-    case op::rms_norm:
-      return norm(n);
+    case op::rms_norm: return norm(n);
   }
   fail(n, "backend '" + std::string(backend_) + "' has no kernel for this op");
 }

@@ -32,7 +32,8 @@ template <const auto& Carrier>
 inline constexpr auto exact = freeze<Carrier.used>(Carrier, Carrier.error);
 }  // namespace detail
 
-/// `Capacity`: nodes that the declared graph may have; too small is an error with that name. A repeat's body counts once.
+/// `Capacity`: nodes that the declared graph may have; too small is an error with that name. A repeat's body counts
+/// once.
 template <auto Build, std::size_t Capacity = 1024>
 struct Model {
   static_assert(sizeof(diagnostic::report_t<detail::carrier<Build, Capacity>>) > 0);

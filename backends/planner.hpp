@@ -122,26 +122,16 @@ class Planner {
 
 inline kernel::Unary unary(activation a) {
   switch (a) {
-    case activation::none:
-      return kernel::Unary::identity;
-    case activation::relu:
-      return kernel::Unary::relu;
-    case activation::gelu:
-      return kernel::Unary::gelu;
-    case activation::gelu_tanh:
-      return kernel::Unary::gelu_tanh;
-    case activation::silu:
-      return kernel::Unary::silu;
-    case activation::sigmoid:
-      return kernel::Unary::sigmoid;
-    case activation::tanh:
-      return kernel::Unary::tanh;
-    case activation::exp:
-      return kernel::Unary::exp;
-    case activation::erf:
-      return kernel::Unary::erf;
-    case activation::elu_plus_one:
-      return kernel::Unary::elu_plus_one;
+    case activation::none: return kernel::Unary::identity;
+    case activation::relu: return kernel::Unary::relu;
+    case activation::gelu: return kernel::Unary::gelu;
+    case activation::gelu_tanh: return kernel::Unary::gelu_tanh;
+    case activation::silu: return kernel::Unary::silu;
+    case activation::sigmoid: return kernel::Unary::sigmoid;
+    case activation::tanh: return kernel::Unary::tanh;
+    case activation::exp: return kernel::Unary::exp;
+    case activation::erf: return kernel::Unary::erf;
+    case activation::elu_plus_one: return kernel::Unary::elu_plus_one;
   }
   return kernel::Unary::identity;
 }

@@ -22,7 +22,8 @@ void in_parallel(std::size_t n, int threads, Work work) {
 double elu_plus_one(double x) { return x > 0 ? x + 1 : std::exp(x); }
 }  // namespace
 
-AccuracyMeter::AccuracyMeter(const AttentionShape& shape, const float* q, const float* k, const float* v, std::uint64_t seed, int threads)
+AccuracyMeter::AccuracyMeter(const AttentionShape& shape, const float* q, const float* k, const float* v,
+                             std::uint64_t seed, int threads)
     : shape_(shape), scale_(1.0 / std::sqrt(static_cast<double>(shape.head_dim))), threads_(threads) {
   const std::int64_t of_q[] = {shape.batch, shape.heads, shape.length, shape.head_dim};
   const std::int64_t of_k[] = {shape.batch, shape.kv_heads, shape.length, shape.head_dim};
@@ -39,7 +40,8 @@ reference::RowResults AccuracyMeter::softmax_rows(const reference::Keep& keep) c
   all.lse.resize(rows_.size());
   all.entropy.resize(rows_.size());
   in_parallel(rows_.size(), threads_, [&](std::size_t first, std::size_t last) {
-    const auto part = reference::attention_rows(q_, k_, v_, keep, scale_, std::span(rows_).subspan(first, last - first));
+    const auto part =
+        reference::attention_rows(q_, k_, v_, keep, scale_, std::span(rows_).subspan(first, last - first));
     const auto width = static_cast<std::size_t>(shape_.head_dim);
     std::copy(part.out.begin(), part.out.end(), all.out.begin() + static_cast<std::ptrdiff_t>(first * width));
     std::copy(part.lse.begin(), part.lse.end(), all.lse.begin() + static_cast<std::ptrdiff_t>(first));
@@ -49,7 +51,8 @@ reference::RowResults AccuracyMeter::softmax_rows(const reference::Keep& keep) c
 }
 
 double AccuracyMeter::linear_entropy(bool causal) const {
-  // Linear attention's weights are φ(q)·φ(k) / Σ φ(q)·φ(k): never negative for elu + 1, so a distribution over the keys.
+  // Linear attention's weights are φ(q)·φ(k) / Σ φ(q)·φ(k): never negative for elu + 1, so a distribution over the
+  // keys.
   std::vector<double> entropy(rows_.size());
   const auto dim = static_cast<std::size_t>(shape_.head_dim);
   in_parallel(rows_.size(), threads_, [&](std::size_t first, std::size_t last) {
@@ -65,7 +68,8 @@ double AccuracyMeter::linear_entropy(bool causal) const {
         keys.resize(static_cast<std::size_t>(shape_.length) * dim);
         for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = elu_plus_one(k[i]);
       }
-      const float* q = q_.as<float>() + row.batch * q_.strides[0] + row.head * q_.strides[1] + row.query * q_.strides[2];
+      const float* q =
+          q_.as<float>() + row.batch * q_.strides[0] + row.head * q_.strides[1] + row.query * q_.strides[2];
       for (std::size_t d = 0; d < dim; ++d) query[d] = elu_plus_one(q[d]);
       const auto count = static_cast<std::size_t>(causal ? row.query + 1 : shape_.length);
       double sum = 0, sum_log = 0;
@@ -96,7 +100,8 @@ Accuracy AccuracyMeter::operator()(const Variant& variant, const std::vector<flo
   const auto dim = static_cast<std::size_t>(shape_.head_dim);
   for (std::size_t r = 0; r < rows_.size(); ++r) {
     const reference::Row row = rows_[r];
-    const float* got = out.data() + ((row.batch * shape_.heads + row.head) * shape_.length + row.query) * shape_.head_dim;
+    const float* got =
+        out.data() + ((row.batch * shape_.heads + row.head) * shape_.length + row.query) * shape_.head_dim;
     for (std::size_t d = 0; d < dim; ++d) {
       const double want = truth.out[r * dim + d], e = static_cast<double>(got[d]) - want;
       difference += e * e;

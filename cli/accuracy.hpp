@@ -14,12 +14,13 @@ struct Accuracy {
   double mean_entropy = 0;    ///< of the variant's own weights, in nats
 };
 
-/// Measures over the same rows for every variant of one input: all query rows up to 2,048, else 64 a head chosen by the seed.
-/// The dense attention that a variant is compared with has the variant's causality: causal variants are measured against
-/// causal dense attention.
+/// Measures over the same rows for every variant of one input: all query rows up to 2,048, else 64 a head chosen by the
+/// seed. The dense attention that a variant is compared with has the variant's causality: causal variants are measured
+/// against causal dense attention.
 class AccuracyMeter {
  public:
-  AccuracyMeter(const AttentionShape& shape, const float* q, const float* k, const float* v, std::uint64_t seed, int threads);
+  AccuracyMeter(const AttentionShape& shape, const float* q, const float* k, const float* v, std::uint64_t seed,
+                int threads);
   std::int64_t rows() const { return static_cast<std::int64_t>(rows_.size()); }
   /// Rows of each head.
   std::int64_t rows_per_head() const { return rows() / (shape_.batch * shape_.heads); }

@@ -66,8 +66,9 @@ std::vector<std::string> split(std::string_view text, char separator) {
 }
 
 std::int64_t parse_integer(std::string_view text, std::string_view what, std::int64_t least, std::int64_t most) {
-  const std::string range =
-      most == std::numeric_limits<std::int64_t>::max() ? fmt::format("{} or more", least) : fmt::format("from {} to {}", least, most);
+  const std::string range = most == std::numeric_limits<std::int64_t>::max()
+                                ? fmt::format("{} or more", least)
+                                : fmt::format("from {} to {}", least, most);
   const std::string_view digits = trim(text);
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
@@ -84,14 +85,15 @@ std::vector<std::int64_t> parse_lengths(std::string_view text) {
   std::vector<std::int64_t> lengths;
   for (const std::string& part : split(text)) {
     if (part.empty())
-      throw Error(fmt::format("--lengths is '{}': write a doubling range such as 256:16384 or a list such as 256,1000", text));
+      throw Error(
+          fmt::format("--lengths is '{}': write a doubling range such as 256:16384 or a list such as 256,1000", text));
     const auto ends = split(part, ':');
-    if (ends.size() > 2)
-      throw Error(fmt::format("--lengths has '{}': a range has two ends, such as 256:16384", part));
+    if (ends.size() > 2) throw Error(fmt::format("--lengths has '{}': a range has two ends, such as 256:16384", part));
     const std::int64_t first = parse_integer(ends[0], what, 1, most);
     const std::int64_t last = ends.size() == 2 ? parse_integer(ends[1], what, 1, most) : first;
     if (last < first)
-      throw Error(fmt::format("--lengths has '{}': the range must not end before it begins, such as {}:{}", part, last, first));
+      throw Error(
+          fmt::format("--lengths has '{}': the range must not end before it begins, such as {}:{}", part, last, first));
     for (std::int64_t n = first; n <= last; n *= 2) lengths.push_back(n);
   }
   std::sort(lengths.begin(), lengths.end());
@@ -132,7 +134,8 @@ std::string bytes_text(double bytes) {
 void require_memory(double bytes, std::string_view what, std::string_view advice) {
   const double available = memory_available();
   if (available > 0 && bytes > available)
-    throw Error(fmt::format("{} needs {} of memory but {} are available: {}", what, bytes_text(bytes), bytes_text(available), advice));
+    throw Error(fmt::format("{} needs {} of memory but {} are available: {}", what, bytes_text(bytes),
+                            bytes_text(available), advice));
 }
 
 }  // namespace treadle::cli

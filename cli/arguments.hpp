@@ -1,5 +1,6 @@
 #pragma once
-// Values of options: parsed with a sentence that says what would be right. All throw Error, which ends the program with 2.
+// Values of options: parsed with a sentence that says what would be right. All throw Error, which ends the program
+// with 2.
 
 #include <cstdint>
 #include <span>

@@ -32,7 +32,8 @@ Node strided_input(CallBuilder& b, const std::string& name, const nlohmann::json
     f.strides = view.at("strides_elements").get<std::vector<std::int64_t>>();
     f.offset = view.value("offset", std::int64_t{0});
   } catch (const nlohmann::json::exception&) {
-    throw Error(fmt::format("the view of '{}' is {}: {{shape, strides_elements, offset}} is needed", name, view.dump().substr(0, 60)));
+    throw Error(fmt::format("the view of '{}' is {}: {{shape, strides_elements, offset}} is needed", name,
+                            view.dump().substr(0, 60)));
   }
   bool fits = f.shape.size() == f.strides.size();
   std::int64_t low = f.offset, high = f.offset, size = 1;
@@ -64,7 +65,8 @@ mask::Alignment alignment(CallBuilder& b, const std::string& name) {
   throw NotSupported(fmt::format("attribute {} {} of attention", name, a));
 }
 
-Node table_input(CallBuilder& b, const std::string& name, DType dtype, std::vector<std::int64_t> shape, std::vector<double> data) {
+Node table_input(CallBuilder& b, const std::string& name, DType dtype, std::vector<std::int64_t> shape,
+                 std::vector<double> data) {
   Feed f;
   f.name = name;
   f.dtype = dtype;
@@ -81,7 +83,8 @@ std::optional<Mask> pattern(CallBuilder& b, const Shapes& s) {
   b.only("window_unit", "positions");
   if (b.has("window")) {
     const auto w = b.integers("window");
-    if (w.size() != 2 || w[0] < -1 || w[1] < -1) throw Error("attribute 'window' of attention needs [left, right], each -1 or more");
+    if (w.size() != 2 || w[0] < -1 || w[1] < -1)
+      throw Error("attribute 'window' of attention needs [left, right], each -1 or more");
     m = window(w[0], w[1], window_at);
   }
   if (b.has("dilation")) {
@@ -95,11 +98,13 @@ std::optional<Mask> pattern(CallBuilder& b, const Shapes& s) {
     Mask global;
     if (list.is_array() && !list.empty() && list.front().is_array()) {
       std::vector<double> flags(static_cast<std::size_t>(s.batch * s.k_len));
-      if (static_cast<std::int64_t>(list.size()) != s.batch) throw Error("attribute 'global_tokens' needs one list per batch element");
+      if (static_cast<std::int64_t>(list.size()) != s.batch)
+        throw Error("attribute 'global_tokens' needs one list per batch element");
       for (std::int64_t row = 0; row < s.batch; ++row)
         for (const auto& t : list[static_cast<std::size_t>(row)]) {
           const std::int64_t at = t.is_number_integer() ? t.get<std::int64_t>() : -1;
-          if (at < 0 || at >= s.k_len) throw Error(fmt::format("attribute 'global_tokens' has {}: a key is from 0 to {}", t.dump(), s.k_len - 1));
+          if (at < 0 || at >= s.k_len)
+            throw Error(fmt::format("attribute 'global_tokens' has {}: a key is from 0 to {}", t.dump(), s.k_len - 1));
           flags[static_cast<std::size_t>(row * s.k_len + at)] = 1;
         }
       table_input(b, "global_flags", i32, {s.batch, s.k_len}, std::move(flags));
@@ -123,14 +128,16 @@ void narrow(std::optional<Mask>& m, const Mask& other) { m = m ? *m & other : ot
 /// Documents, key lengths, blocks: masks that come with a table.
 void tables(CallBuilder& b, const Shapes& s, std::optional<Mask>& m) {
   if (b.has("mask_rule")) {
-    if (b.text("mask_rule") != "same_document") throw NotSupported(fmt::format("attribute mask_rule {}", b.text("mask_rule")));
+    if (b.text("mask_rule") != "same_document")
+      throw NotSupported(fmt::format("attribute mask_rule {}", b.text("mask_rule")));
     const auto shape = b.tensor("document").shape;
     b.input("document", i32);
     narrow(m, mask::documents("document", shape.size() == 2 ? mask::Rows::per_batch : mask::Rows::shared));
   }
   if (b.has("key_lengths") && b.take("key_lengths").is_array()) {
     const auto lengths = b.integers("key_lengths");
-    if (static_cast<std::int64_t>(lengths.size()) != s.batch) throw Error("attribute 'key_lengths' needs one length per batch element");
+    if (static_cast<std::int64_t>(lengths.size()) != s.batch)
+      throw Error("attribute 'key_lengths' needs one length per batch element");
     table_input(b, "key_lengths", i32, {s.batch}, {lengths.begin(), lengths.end()});
     narrow(m, key_lengths("key_lengths"));
   } else if (b.given("key_lengths")) {
@@ -141,7 +148,8 @@ void tables(CallBuilder& b, const Shapes& s, std::optional<Mask>& m) {
   if (!b.has("block")) return;
   const std::int64_t block = b.integer("block");
   if (block < 1) throw Error("attribute 'block' of attention needs 1 or more");
-  for (const char* how : {"window_blocks", "global_blocks", "random_blocks"}) b.ignore(how);  // how the blocks were made
+  for (const char* how : {"window_blocks", "global_blocks", "random_blocks"})
+    b.ignore(how);  // how the blocks were made
   if (b.given("block_mask")) {
     if (b.tensor("block_mask").shape.size() != 2) throw NotSupported("block_mask of another rank than 2");
     b.input("block_mask", i32);
@@ -154,7 +162,9 @@ void tables(CallBuilder& b, const Shapes& s, std::optional<Mask>& m) {
     for (std::int64_t r = 0; r < rows; ++r)
       for (const auto& x : lists[static_cast<std::size_t>(r)]) {
         const std::int64_t at = x.is_number_integer() ? x.get<std::int64_t>() : -1;
-        if (at < 0 || at >= columns) throw Error(fmt::format("attribute 'block_lists' has {}: a key block is from 0 to {}", x.dump(), columns - 1));
+        if (at < 0 || at >= columns)
+          throw Error(
+              fmt::format("attribute 'block_lists' has {}: a key block is from 0 to {}", x.dump(), columns - 1));
         kept[static_cast<std::size_t>(r * columns + at)] = 1;
       }
     table_input(b, "block_mask", i32, {rows, columns}, std::move(kept));
@@ -190,7 +200,8 @@ std::vector<double> alibi_slopes(std::int64_t heads) {
   std::int64_t power = 1;
   while (power * 2 <= heads) power *= 2;
   std::vector<double> slopes;
-  for (std::int64_t i = 1; i <= power; ++i) slopes.push_back(std::exp2(-8.0 * static_cast<double>(i) / static_cast<double>(power)));
+  for (std::int64_t i = 1; i <= power; ++i)
+    slopes.push_back(std::exp2(-8.0 * static_cast<double>(i) / static_cast<double>(power)));
   for (std::int64_t i = 1; static_cast<std::int64_t>(slopes.size()) < heads; i += 2)
     slopes.push_back(std::exp2(-8.0 * static_cast<double>(i) / static_cast<double>(2 * power)));
   return slopes;
@@ -200,7 +211,8 @@ std::optional<scalar::Function> score(CallBuilder& b, const Shapes& s) {
   std::vector<double> slopes;
   if (b.has("alibi_slopes")) {
     for (const auto& x : b.take("alibi_slopes")) slopes.push_back(x.is_number() ? x.get<double>() : 0.0);
-    if (static_cast<std::int64_t>(slopes.size()) != s.heads) throw Error("attribute 'alibi_slopes' needs one slope per head");
+    if (static_cast<std::int64_t>(slopes.size()) != s.heads)
+      throw Error("attribute 'alibi_slopes' needs one slope per head");
   } else if (b.flag("alibi")) {
     slopes = alibi_slopes(s.heads);
   }
@@ -225,7 +237,8 @@ void weights(CallBuilder& b, Node q, Node k, const Shapes& s, const AttentionOpt
   if (o.bias.builder != nullptr) scores = scores + o.bias;
   const Dim n = b.g.dim_number(s.q_len), m = b.g.dim_number(s.k_len);
   if (o.mask_tensor.builder != nullptr)
-    scores = select(mask_node(o.mask_tensor, n, m, o.mask ? &*o.mask : nullptr), scores, -std::numeric_limits<double>::infinity());
+    scores = select(mask_node(o.mask_tensor, n, m, o.mask ? &*o.mask : nullptr), scores,
+                    -std::numeric_limits<double>::infinity());
   else if (o.mask)
     scores = select(mask_node(b.g, *o.mask, n, m), scores, -std::numeric_limits<double>::infinity());
   b.output("weights", softmax(scores));
@@ -286,7 +299,8 @@ void linear_attention_call(CallBuilder& b) {
   b.ignore("chunk");  // the kernel chooses its own; the result may not depend on it
   o.causal = b.flag("causal");
   o.eps = b.number("eps", 0.0);
-  const Node q = b.input("q", f32, padded(b.tensor("q").shape, 4)), k = b.input("k", f32, padded(b.tensor("k").shape, 4)),
+  const Node q = b.input("q", f32, padded(b.tensor("q").shape, 4)),
+             k = b.input("k", f32, padded(b.tensor("k").shape, 4)),
              v = b.input("v", f32, padded(b.tensor("v").shape, 4));
   if (b.has("key_lengths")) {
     const auto lengths = b.integers("key_lengths");

@@ -20,7 +20,8 @@ const nlohmann::json& CallBuilder::take(const std::string& name) {
 }
 
 namespace {
-[[noreturn]] void wrong_type(const std::string& op, const std::string& name, const nlohmann::json& value, const char* needed) {
+[[noreturn]] void wrong_type(const std::string& op, const std::string& name, const nlohmann::json& value,
+                             const char* needed) {
   throw Error(fmt::format("attribute '{}' of {} is {}: {} is needed", name, op, value.dump().substr(0, 60), needed));
 }
 [[noreturn]] void absent_attribute(const std::string& op, const std::string& name) {
@@ -136,13 +137,14 @@ Node CallBuilder::layer_norm(Node x, Node gamma, Node beta, double eps) {
   std::vector<Node> inputs{x};
   if (gamma.builder != nullptr) inputs.push_back(gamma);
   if (beta.builder != nullptr) inputs.push_back(beta);
-  s.attributes = {treadle::integer(key::has_weight, gamma.builder != nullptr), treadle::integer(key::has_bias, beta.builder != nullptr),
-                  treadle::number(key::eps, eps)};
+  s.attributes = {treadle::integer(key::has_weight, gamma.builder != nullptr),
+                  treadle::integer(key::has_bias, beta.builder != nullptr), treadle::number(key::eps, eps)};
   return g.add(s, inputs, infer_norm);
 }
 
 bool CallBuilder::wants(const std::string& output) const {
-  return std::any_of(call_.outputs.begin(), call_.outputs.end(), [&](const io::Expected& e) { return e.name == output; });
+  return std::any_of(call_.outputs.begin(), call_.outputs.end(),
+                     [&](const io::Expected& e) { return e.name == output; });
 }
 
 void CallBuilder::output(const std::string& name, Node x) {
@@ -164,7 +166,8 @@ CallGraph CallBuilder::finish() {
     out_.missing = fmt::format("attribute gradient of {}", call_.op);
   else if (!missing.empty())
     out_.missing = fmt::format("{} {} of {}", missing.size() == 1 ? "output" : "outputs", join(missing), call_.op);
-  if (out_.outputs.empty()) throw NotSupported(out_.missing.empty() ? fmt::format("{} without outputs", call_.op) : out_.missing);
+  if (out_.outputs.empty())
+    throw NotSupported(out_.missing.empty() ? fmt::format("{} without outputs", call_.op) : out_.missing);
   out_.graph = g.finish();
   if (const ModelError& e = out_.graph.error)
     throw Error(fmt::format("the case does not fit {}: in {} there is {} where {} is needed", call_.op, name(e.op),

@@ -26,7 +26,7 @@ struct Feed {
   std::vector<std::int64_t> shape;
   std::vector<double> data;
   std::vector<std::int64_t> strides = {};  ///< in elements; empty: row-major
-  std::int64_t offset = 0;            ///< of the first element
+  std::int64_t offset = 0;                 ///< of the first element
 };
 
 struct CallGraph {
@@ -45,7 +45,9 @@ class CallBuilder {
 
   const io::Call& call() const { return call_; }
   // --- attributes
-  bool has(const std::string& name) const { return call_.attributes.contains(name) && !call_.attributes.at(name).is_null(); }
+  bool has(const std::string& name) const {
+    return call_.attributes.contains(name) && !call_.attributes.at(name).is_null();
+  }
   const nlohmann::json& take(const std::string& name);
   bool flag(const std::string& name, bool otherwise = false);
   std::int64_t integer(const std::string& name, std::optional<std::int64_t> otherwise = {});

@@ -78,14 +78,16 @@ void rms_norm_call(CallBuilder& b) {
   NodeSpec s = rule::spec(op::rms_norm, "", b.g, Where::current());
   std::vector<Node> inputs{b.input("x")};
   if (b.given("gamma")) inputs.push_back(b.parameter("gamma"));
-  s.attributes = {integer(key::has_weight, inputs.size() > 1), integer(key::has_bias, 0), number(key::eps, b.number("eps"))};
+  s.attributes = {integer(key::has_weight, inputs.size() > 1), integer(key::has_bias, 0),
+                  number(key::eps, b.number("eps"))};
   b.output("out", b.g.add(s, inputs, infer_norm));
 }
 
 // --------------------------------------------------------------------------------------- products and lookups
 void matmul_call(CallBuilder& b) {
   const auto rank = std::max(b.tensor("a").shape.size(), b.tensor("b").shape.size());
-  b.output("out", matmul(b.input("a", f32, with_front(b.tensor("a").shape, rank)), b.input("b", f32, with_front(b.tensor("b").shape, rank))));
+  b.output("out", matmul(b.input("a", f32, with_front(b.tensor("a").shape, rank)),
+                         b.input("b", f32, with_front(b.tensor("b").shape, rank))));
 }
 
 void tied_logits_call(CallBuilder& b) { b.output("out", linear_with(b.input("h"), b.parameter("table"))); }
@@ -95,7 +97,8 @@ void embedding_call(CallBuilder& b) { b.output("out", embedding_with(b.parameter
 void bert_embeddings_call(CallBuilder& b) {
   const auto ids = b.tensor("ids").shape;
   const std::int64_t width = b.tensor("token_table").shape.back(), length = ids.back();
-  if (b.tensor("position_table").shape[0] < length) throw Error("position_table of bert_embeddings has fewer rows than there are ids");
+  if (b.tensor("position_table").shape[0] < length)
+    throw Error("position_table of bert_embeddings has fewer rows than there are ids");
   Node x = embedding_with(b.parameter("token_table"), b.input("ids", i32));
   const Node table = b.parameter("position_table");
   x = add(x, slice(table, 0, 0, length));
@@ -123,7 +126,8 @@ void merge_heads_call(CallBuilder& b) {
   const std::int64_t heads = b.integer("heads");
   const auto& shape = b.tensor("x").shape;
   if (shape.size() < 3 || shape[shape.size() - 3] != heads)
-    throw Error(fmt::format("x of merge_heads has shape {}: [..., {} heads, length, dim] is needed", io::shape_text(shape), heads));
+    throw Error(fmt::format("x of merge_heads has shape {}: [..., {} heads, length, dim] is needed",
+                            io::shape_text(shape), heads));
   b.output("out", merge_heads(b.input("x")));
 }
 
@@ -133,7 +137,8 @@ void split_qkv_call(CallBuilder& b) {
   const std::int64_t heads = b.integer("query_heads"), kv = b.integer("kv_heads"), dim = b.integer("head_dim");
   const auto& shape = b.tensor("x").shape;
   if (kv < 1 || heads % kv != 0 || shape.size() != 1 || shape[0] != (heads + 2 * kv) * dim)
-    throw Error(fmt::format("x of split_qkv has shape {}: one row of {} is needed", io::shape_text(shape), (heads + 2 * kv) * dim));
+    throw Error(fmt::format("x of split_qkv has shape {}: one row of {} is needed", io::shape_text(shape),
+                            (heads + 2 * kv) * dim));
   const Node x = b.input("x", f32, std::vector<std::int64_t>{1, shape[0]});
   std::vector<Node> q, k, v;
   std::int64_t at = 0;
@@ -145,7 +150,8 @@ void split_qkv_call(CallBuilder& b) {
     next(k, kv);
     next(v, kv);
   } else if (layout == "per_head" || layout == "per_group") {
-    if (layout == "per_head" && heads != kv) throw Error("layout per_head of split_qkv needs as many key heads as query heads");
+    if (layout == "per_head" && heads != kv)
+      throw Error("layout per_head of split_qkv needs as many key heads as query heads");
     for (std::int64_t i = 0; i < kv; ++i) {
       next(q, heads / kv);
       next(k, 1);
@@ -192,16 +198,19 @@ void encoder_layer_call(CallBuilder& b) {
   const double eps = b.number("eps");
   const std::string order = b.text("norm");
   const activation f = feed_forward_activation(b, b.text("ffn"));
-  if (order != "pre_norm" && order != "post_norm") throw NotSupported(fmt::format("attribute norm {} of encoder_layer", order));
+  if (order != "pre_norm" && order != "post_norm")
+    throw NotSupported(fmt::format("attribute norm {} of encoder_layer", order));
   AttentionOptions options;
   if (b.flag("causal")) options.mask = causal();
   if (b.has("scale")) options.scale = b.number("scale");
   b.ignore("scale");
-  const Node gamma1 = b.parameter("gamma1"), beta1 = b.parameter("beta1"), gamma2 = b.parameter("gamma2"), beta2 = b.parameter("beta2");
+  const Node gamma1 = b.parameter("gamma1"), beta1 = b.parameter("beta1"), gamma2 = b.parameter("gamma2"),
+             beta2 = b.parameter("beta2");
   const Node wq = b.parameter_transposed("wq"), wk = b.parameter_transposed("wk"), wv = b.parameter_transposed("wv"),
              wo = b.parameter_transposed("wo"), w1 = b.parameter_transposed("w1"), w2 = b.parameter_transposed("w2");
   const auto attend = [&](Node x) {
-    const Node q = split_heads(linear_with(x, wq), heads), k = split_heads(linear_with(x, wk), heads), v = split_heads(linear_with(x, wv), heads);
+    const Node q = split_heads(linear_with(x, wq), heads), k = split_heads(linear_with(x, wk), heads),
+               v = split_heads(linear_with(x, wv), heads);
     return linear_with(merge_heads(attention(q, k, v, options)), wo);
   };
   const auto feed_forward = [&](Node x) { return linear_with(activate(linear_with(x, w1), f), w2); };
@@ -224,8 +233,12 @@ struct TorchLayers {
   activation f;
   bool norm_first;
 
-  Node linear(const std::string& name, Node x) { return b.linear(x, b.parameter(name + ".weight"), b.parameter(name + ".bias")); }
-  Node norm(const std::string& name, Node x) { return b.layer_norm(x, b.parameter(name + ".weight"), b.parameter(name + ".bias"), eps); }
+  Node linear(const std::string& name, Node x) {
+    return b.linear(x, b.parameter(name + ".weight"), b.parameter(name + ".bias"));
+  }
+  Node norm(const std::string& name, Node x) {
+    return b.layer_norm(x, b.parameter(name + ".weight"), b.parameter(name + ".bias"), eps);
+  }
   /// The part of the joint projection: 0 queries, 1 keys, 2 values.
   Node project(const std::string& name, Node x, int part) {
     const auto cut = [&](const std::string& leaf, std::int64_t rows, std::int64_t columns) {
@@ -237,13 +250,16 @@ struct TorchLayers {
     };
     const std::string which = name + "." + "qkv"[part];
     const Node weight = b.parameter(which + ".weight", {width, width}, cut(".in_proj_weight", width, width));
-    return split_heads(b.linear(x, weight, b.parameter(which + ".bias", {width}, cut(".in_proj_bias", width, 1))), heads);
+    return split_heads(b.linear(x, weight, b.parameter(which + ".bias", {width}, cut(".in_proj_bias", width, 1))),
+                       heads);
   }
   Node attend(const std::string& name, Node x, Node memory, AttentionOptions o) {
     const Node q = project(name, x, 0), k = project(name, memory, 1), v = project(name, memory, 2);
     return linear(name + ".out_proj", merge_heads(attention(q, k, v, o)));
   }
-  Node feed_forward(const std::string& name, Node x) { return linear(name + ".linear2", activate(linear(name + ".linear1", x), f)); }
+  Node feed_forward(const std::string& name, Node x) {
+    return linear(name + ".linear2", activate(linear(name + ".linear1", x), f));
+  }
   template <class Sublayer>
   Node residual(const std::string& norm_name, Node x, Sublayer sublayer) {
     if (norm_first) return x + sublayer(norm(norm_name, x));
@@ -268,7 +284,8 @@ void encoder_decoder_layer_call(CallBuilder& b) {
   padding.data = b.values("src_padding");
   for (double& x : padding.data) x = x == 0;
   const auto& shape = b.tensor("src_padding").shape;
-  if (shape.size() != 2) throw Error(fmt::format("src_padding has shape {}: [batch, length] is needed", io::shape_text(shape)));
+  if (shape.size() != 2)
+    throw Error(fmt::format("src_padding has shape {}: [batch, length] is needed", io::shape_text(shape)));
   padding.shape = {shape[0], 1, 1, shape[1]};
   AttentionOptions keep, self;
   const Node src = b.input("src"), tgt = b.input("tgt");
@@ -308,7 +325,8 @@ const std::map<std::string, CallFunction>& layer_calls() {
         {"encoder_layer", encoder_layer_call},
         {"encoder_decoder_layer", encoder_decoder_layer_call},
     };
-    for (const char* name : {"exp", "tanh", "erf", "gelu", "gelu_tanh", "relu", "silu", "sigmoid", "squared_relu", "quick_gelu", "elu"})
+    for (const char* name :
+         {"exp", "tanh", "erf", "gelu", "gelu_tanh", "relu", "silu", "sigmoid", "squared_relu", "quick_gelu", "elu"})
       c[name] = elementwise_call;
     return c;
   }();

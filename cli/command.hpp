@@ -1,5 +1,6 @@
 #pragma once
-// The subcommands. Each adds itself to the application and returns what to run when it is chosen; the result is the exit code.
+// The subcommands. Each adds itself to the application and returns what to run when it is chosen; the result is the
+// exit code.
 
 #include <CLI/CLI.hpp>
 

@@ -22,7 +22,8 @@ namespace {
 
 /// What was typed; empty: not given.
 struct Typed {
-  std::string variants, lengths, batch, heads, kv_heads, head_dim, backend, isa, threads, seed, repetitions, json, csv, qkv;
+  std::string variants, lengths, batch, heads, kv_heads, head_dim, backend, isa, threads, seed, repetitions, json, csv,
+      qkv;
   bool quick = false;
 };
 
@@ -46,11 +47,12 @@ Plan plan_of(const Typed& t) {
   p.shape.kv_heads = t.kv_heads.empty() ? p.shape.heads : parse_integer(t.kv_heads, "--kv-heads", 1, most_heads);
   p.shape.head_dim = t.head_dim.empty() ? 64 : parse_integer(t.head_dim, "--head-dim", 1, most_head_dim);
   if (p.shape.heads % p.shape.kv_heads != 0)
-    throw Error(fmt::format("--kv-heads {} does not divide --heads {}: every key head serves equally many query heads", p.shape.kv_heads,
-                            p.shape.heads));
+    throw Error(fmt::format("--kv-heads {} does not divide --heads {}: every key head serves equally many query heads",
+                            p.shape.kv_heads, p.shape.heads));
   p.measure.backend = parse_backend(t.backend.empty() ? "tbb" : t.backend);
   if (p.measure.backend == "reference")
-    throw Error("backend 'reference' is the oracle that errors are measured against, never a baseline: use simd or tbb");
+    throw Error(
+        "backend 'reference' is the oracle that errors are measured against, never a baseline: use simd or tbb");
   p.measure.isa = parse_isa(t.isa);
   const int cores = machine().cores;
   const bool threaded = p.measure.backend != "simd";
@@ -61,13 +63,16 @@ Plan plan_of(const Typed& t) {
       throw Error(fmt::format("backend 'simd' runs on one thread, not {}: use --backend tbb", p.measure.threads));
   }
   if (!t.seed.empty()) p.seed = static_cast<std::uint64_t>(parse_integer(t.seed, "--seed", 0, INT64_MAX));
-  if (!t.repetitions.empty()) p.measure.repetitions = static_cast<int>(parse_integer(t.repetitions, "--repetitions", 1, 1000000));
+  if (!t.repetitions.empty())
+    p.measure.repetitions = static_cast<int>(parse_integer(t.repetitions, "--repetitions", 1, 1000000));
   p.measure.budget_seconds = t.quick ? 0.5 : 2.5;
 
   const bool shaped = !t.batch.empty() || !t.heads.empty() || !t.kv_heads.empty() || !t.head_dim.empty();
   if (!t.qkv.empty()) {
     if (shaped || !t.lengths.empty())
-      throw Error("--qkv takes batch, heads, length and head size from its files: leave out --lengths, --batch, --heads, --kv-heads and --head-dim");
+      throw Error(
+          "--qkv takes batch, heads, length and head size from its files: leave out --lengths, --batch, --heads, "
+          "--kv-heads and --head-dim");
     p.folders.push_back(t.qkv);
   } else {
     p.lengths = parse_lengths(!t.lengths.empty() ? t.lengths : t.quick ? "256:2048" : "256:16384");
@@ -76,12 +81,14 @@ Plan plan_of(const Typed& t) {
       if (!example.empty())
         p.folders.push_back(example);
       else
-        fmt::print(stderr, "treadle compare: the example input minilm_layer2_512 was not found; name a folder with --qkv\n");
+        fmt::print(stderr,
+                   "treadle compare: the example input minilm_layer2_512 was not found; name a folder with --qkv\n");
     }
   }
   for (const std::string& path : {t.json, t.csv})
     if (!path.empty()) require_writable(path);
-  if (!t.json.empty() && t.json == t.csv) throw Error(fmt::format("--json and --csv both name '{}': name two files", t.json));
+  if (!t.json.empty() && t.json == t.csv)
+    throw Error(fmt::format("--json and --csv both name '{}': name two files", t.json));
   p.json = t.json;
   p.csv = t.csv;
   return p;
@@ -89,7 +96,8 @@ Plan plan_of(const Typed& t) {
 
 /// Bytes of q, k, v, the result and what measuring holds in float64.
 double needed_bytes(const AttentionShape& s) {
-  const double q = 1.0 * static_cast<double>(s.batch) * static_cast<double>(s.heads) * static_cast<double>(s.length) * static_cast<double>(s.head_dim);
+  const double q = 1.0 * static_cast<double>(s.batch) * static_cast<double>(s.heads) * static_cast<double>(s.length) *
+                   static_cast<double>(s.head_dim);
   const double k = q / static_cast<double>(s.heads) * static_cast<double>(s.kv_heads);
   const double sampled = s.length <= 2048 ? q : q / static_cast<double>(s.length) * 64;
   return 4 * (2 * q + 2 * k) + 8 * 2 * sampled + 8 * k / static_cast<double>(s.kv_heads);
@@ -107,8 +115,8 @@ class Comparison {
     for (const std::string& folder : plan_.folders) {
       const Qkv real = load_qkv(folder);
       const AttentionShape& s = real.shape;
-      table_.heading(fmt::format("{}: {} heads × {} tokens × {} (real Q, K and V{})", real.name, s.heads, s.length, s.head_dim,
-                                 s.kv_heads == s.heads ? "" : fmt::format(", {} key heads", s.kv_heads)));
+      table_.heading(fmt::format("{}: {} heads × {} tokens × {} (real Q, K and V{})", real.name, s.heads, s.length,
+                                 s.head_dim, s.kv_heads == s.heads ? "" : fmt::format(", {} key heads", s.kv_heads)));
       table_.columns();
       group(real.name, s, real.q.data(), real.k.data(), real.v.data());
       finish_input(real.name);
@@ -116,7 +124,8 @@ class Comparison {
     if (!plan_.lengths.empty()) {
       const AttentionShape& s = plan_.shape;
       table_.heading(fmt::format("random: batch {}, {} heads{}, head size {}, seed {}", s.batch, s.heads,
-                                 s.kv_heads == s.heads ? "" : fmt::format(" ({} key heads)", s.kv_heads), s.head_dim, plan_.seed));
+                                 s.kv_heads == s.heads ? "" : fmt::format(" ({} key heads)", s.kv_heads), s.head_dim,
+                                 plan_.seed));
       table_.columns();
       for (const std::int64_t length : plan_.lengths) random(length);
       finish_input("random");
@@ -147,7 +156,9 @@ class Comparison {
     std::vector<float> out(static_cast<std::size_t>(s.batch * s.heads * s.length * s.head_dim));
     AccuracyMeter meter(s, q, k, v, plan_.seed, report_.machine.cores);
     std::vector<Accuracy> accuracy(plan_.variants.size());
-    const auto progress = [&](const std::string& text) { table_.progress(fmt::format("{} × {}: {}", input, s.length, text)); };
+    const auto progress = [&](const std::string& text) {
+      table_.progress(fmt::format("{} × {}: {}", input, s.length, text));
+    };
     const Group g = measure(plan_.variants, s, {q, k, v, &out}, plan_.measure, progress, [&](std::size_t i) {
       progress(plan_.variants[i].name + ": error and entropy in float64");
       accuracy[i] = meter(plan_.variants[i], out);
@@ -161,8 +172,8 @@ class Comparison {
     }
   }
 
-  void add_row(const std::string& input, const AttentionShape& s, const Variant& variant, const Measurement& m, double peak,
-               const Accuracy& accuracy, std::int64_t rows) {
+  void add_row(const std::string& input, const AttentionShape& s, const Variant& variant, const Measurement& m,
+               double peak, const Accuracy& accuracy, std::int64_t rows) {
     Row r;
     r.input = input;
     r.variant = variant.name;
@@ -201,7 +212,8 @@ class Comparison {
         lengths.push_back(static_cast<double>(r.length));
         times.push_back(r.median_ms);
       }
-      if (const auto e = fitted_exponent(lengths, times)) fitted.push_back({input, v.name, *e, static_cast<std::int64_t>(lengths.size())});
+      if (const auto e = fitted_exponent(lengths, times))
+        fitted.push_back({input, v.name, *e, static_cast<std::int64_t>(lengths.size())});
     }
     table_.exponents(fitted);
     report_.exponents.insert(report_.exponents.end(), fitted.begin(), fitted.end());
@@ -216,11 +228,12 @@ class Comparison {
   void footer() {
     table_.clear_progress();
     const Row& r = report_.rows.front();
-    fmt::print("\n{}, {} on {} with {} thread{}, FMA peak {:.1f} GFLOP/s; {}, commit {}\n", report_.machine.cpu, r.backend, r.isa, r.threads,
-               r.threads == 1 ? "" : "s", report_.peak_gflops, compiler(), commit());
-    fmt::print("GFLOP/s: over the pairs that the mask keeps; executed: over whole tiles; peak: GFLOP/s over the FMA peak.\n"
-               "planned, measured: memory beside inputs and result. error: against dense attention (causal variants: causal\n"
-               "dense attention) in float64; entropy: of the rows' own weights, in nats; rows: that both were measured on.\n");
+    fmt::print("\n{}, {} on {} with {} thread{}, FMA peak {:.1f} GFLOP/s; {}, commit {}\n", report_.machine.cpu,
+               r.backend, r.isa, r.threads, r.threads == 1 ? "" : "s", report_.peak_gflops, compiler(), commit());
+    fmt::print(
+        "GFLOP/s: over the pairs that the mask keeps; executed: over whole tiles; peak: GFLOP/s over the FMA peak.\n"
+        "planned, measured: memory beside inputs and result. error: against dense attention (causal variants: causal\n"
+        "dense attention) in float64; entropy: of the rows' own weights, in nats; rows: that both were measured on.\n");
     for (const std::string& path : {plan_.json, plan_.csv})
       if (!path.empty()) fmt::print("Wrote {}\n", path);
   }
@@ -231,7 +244,8 @@ int run(const Typed& typed) {
   for (const std::int64_t length : plan.lengths) {  // before the first run, not in the middle of the night
     AttentionShape s = plan.shape;
     s.length = length;
-    require_memory(needed_bytes(s), fmt::format("length {} with batch {}, {} heads of size {}", length, s.batch, s.heads, s.head_dim),
+    require_memory(needed_bytes(s),
+                   fmt::format("length {} with batch {}, {} heads of size {}", length, s.batch, s.heads, s.head_dim),
                    "use smaller --lengths, --batch, --heads or --head-dim");
   }
   end_when_interrupted("\ntreadle compare: interrupted; the rows that were finished are kept\n");
@@ -242,25 +256,35 @@ int run(const Typed& typed) {
 }  // namespace
 
 Command add_compare(CLI::App& app) {
-  CLI::App* sub = app.add_subcommand("compare", "Compare dense, sparse and linear attention in time, memory and error.\n"
-                                                "Without --lengths and --qkv: on real Q, K and V, then on random ones of lengths 256 to 16384.");
+  CLI::App* sub = app.add_subcommand(
+      "compare",
+      "Compare dense, sparse and linear attention in time, memory and error.\n"
+      "Without --lengths and --qkv: on real Q, K and V, then on random ones of lengths 256 to 16384.");
   static Typed t;
-  sub->add_option("--variants", t.variants, "What to compare, with commas (default: " + std::string(default_variants) + ")")->type_name("LIST");
-  sub->add_option("--lengths", t.lengths, "Doubling range 256:65536, or a list 256,1000 (default: 256:16384)")->type_name("RANGE");
+  sub->add_option("--variants", t.variants,
+                  "What to compare, with commas (default: " + std::string(default_variants) + ")")
+      ->type_name("LIST");
+  sub->add_option("--lengths", t.lengths, "Doubling range 256:65536, or a list 256,1000 (default: 256:16384)")
+      ->type_name("RANGE");
   sub->add_option("--batch", t.batch, "Batch size of random inputs (1)")->type_name("N");
   sub->add_option("--heads", t.heads, "Query heads (4)")->type_name("N");
   sub->add_option("--kv-heads", t.kv_heads, "Key and value heads, a divisor of --heads (as many)")->type_name("N");
   sub->add_option("--head-dim", t.head_dim, "Size of a head (64)")->type_name("N");
   sub->add_option("--backend", t.backend, "simd (one thread) or tbb (default)")->type_name("NAME");
-  sub->add_option("--isa", t.isa, "Instruction set, see `treadle backends` (the best that this CPU has)")->type_name("NAME");
+  sub->add_option("--isa", t.isa, "Instruction set, see `treadle backends` (the best that this CPU has)")
+      ->type_name("NAME");
   sub->add_option("--threads", t.threads, "Threads of tbb (all cores)")->type_name("N");
   sub->add_option("--seed", t.seed, "Seed of random inputs and of the sampled rows (1)")->type_name("N");
-  sub->add_option("--repetitions", t.repetitions, "Runs of each variant (as many as a few seconds a length allow, at least 3)")->type_name("N");
+  sub->add_option("--repetitions", t.repetitions,
+                  "Runs of each variant (as many as a few seconds a length allow, at least 3)")
+      ->type_name("N");
   sub->add_option("--json", t.json, "Write the results as JSON, rewritten after every row")->type_name("FILE");
   sub->add_option("--csv", t.csv, "Write the rows as CSV, rewritten after every row")->type_name("FILE");
-  sub->add_option("--qkv", t.qkv, "Folder with q.npy, k.npy, v.npy: f32 [batch, heads, length, head_dim]")->type_name("DIR");
+  sub->add_option("--qkv", t.qkv, "Folder with q.npy, k.npy, v.npy: f32 [batch, heads, length, head_dim]")
+      ->type_name("DIR");
   sub->add_flag("--quick", t.quick, "Lengths up to 2048 and fewer runs");
-  sub->footer("Variants:\n" + variant_help() + "\n\nThe fields of the JSON and CSV files are described in docs/compare.md.");
+  sub->footer("Variants:\n" + variant_help() +
+              "\n\nThe fields of the JSON and CSV files are described in docs/compare.md.");
   return {sub, [] { return run(t); }};
 }
 

@@ -42,8 +42,10 @@ std::vector<NamedSize> sizes_of(const std::vector<std::string>& names, const std
   if (!text.empty()) {
     for (const std::string& part : split(text)) {
       const auto sides = split(part, '=');
-      if (sides.size() != 2) throw Error(fmt::format("--dims has '{}': write NAME=NUMBER with commas, such as batch=2,seq=128", part));
-      if (!values.contains(sides[0])) throw Error(fmt::format("the model has no dim '{}': its dims are {}", sides[0], join(names)));
+      if (sides.size() != 2)
+        throw Error(fmt::format("--dims has '{}': write NAME=NUMBER with commas, such as batch=2,seq=128", part));
+      if (!values.contains(sides[0]))
+        throw Error(fmt::format("the model has no dim '{}': its dims are {}", sides[0], join(names)));
       values[sides[0]] = parse_integer(sides[1], fmt::format("dim '{}'", sides[0]), 0, std::int64_t{1} << 40);
     }
   }
@@ -54,7 +56,8 @@ std::vector<NamedSize> sizes_of(const std::vector<std::string>& names, const std
 
 int run(const Typed& t) {
   const auto* end = std::end(models::all);
-  const auto* entry = std::find_if(std::begin(models::all), end, [&](const models::Entry& e) { return e.name == t.model; });
+  const auto* entry =
+      std::find_if(std::begin(models::all), end, [&](const models::Entry& e) { return e.name == t.model; });
   if (entry == end) {
     std::vector<std::string> names;
     for (const models::Entry& e : models::all) names.emplace_back(e.name);
@@ -72,8 +75,8 @@ int run(const Typed& t) {
     if (text == to_text(before)) {
       fmt::print("\n== {}: changes nothing\n", report.pass);
     } else {
-      fmt::print("\n== {}: {} rewrite{}; {}\n{}", report.pass, report.rewrites, report.rewrites == 1 ? "" : "s", counts(after),
-                 t.brief ? "" : text);
+      fmt::print("\n== {}: {} rewrite{}; {}\n{}", report.pass, report.rewrites, report.rewrites == 1 ? "" : "s",
+                 counts(after), t.brief ? "" : text);
     }
   };
   const Graph better = optimise(graph, observer);
@@ -87,16 +90,17 @@ int run(const Typed& t) {
   }
   BoundModel model(better, Parameters::random(better, 1, values), {.backend = backend, .isa = isa});
   model.bind_dims(sizes);
-  fmt::print("\n== plan for {}: backend {}, {}{}, {} beside parameters and inputs\n{}", bound, model.backend(), model.isa(),
-             model.threads() > 1 ? fmt::format(", {} threads", model.threads()) : "", bytes_text(static_cast<double>(model.planned_bytes())),
-             model.describe());
+  fmt::print("\n== plan for {}: backend {}, {}{}, {} beside parameters and inputs\n{}", bound, model.backend(),
+             model.isa(), model.threads() > 1 ? fmt::format(", {} threads", model.threads()) : "",
+             bytes_text(static_cast<double>(model.planned_bytes())), model.describe());
   return 0;
 }
 
 }  // namespace
 
 Command add_explain(CLI::App& app) {
-  CLI::App* sub = app.add_subcommand("explain", "Show an example model before and after each pass, and the plan that runs.");
+  CLI::App* sub =
+      app.add_subcommand("explain", "Show an example model before and after each pass, and the plan that runs.");
   static Typed t;
   sub->add_option("model", t.model, "Name of the model")->type_name("MODEL");
   sub->add_option("--dims", t.dims, "Lengths to plan for, such as batch=2,seq=128")->type_name("LIST");

@@ -40,8 +40,9 @@ Machine machine() {
   m.isa = kernel::best_table().isa;
   cpu_set_t set;
   CPU_ZERO(&set);
-  m.cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
-                                                         : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  m.cores = sched_getaffinity(0, sizeof set, &set) == 0
+                ? CPU_COUNT(&set)
+                : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   return m;
 }
 

@@ -25,7 +25,8 @@ double memory_available();
 
 /// Resident memory of this process now; none where /proc does not tell.
 std::optional<std::int64_t> resident_bytes();
-/// Forgets the largest resident size so far, so that `peak_resident_bytes` counts from now. False if the system has no way to.
+/// Forgets the largest resident size so far, so that `peak_resident_bytes` counts from now. False if the system has no
+/// way to.
 bool reset_peak_resident();
 std::optional<std::int64_t> peak_resident_bytes();
 

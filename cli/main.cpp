@@ -1,7 +1,8 @@
-// treadle: compare attention variants, verify backends against cases, explain models, show backends and the machine's peak.
+// treadle: compare attention variants, verify backends against cases, explain models, show backends and the machine's
+// peak.
 //
-// Exit codes: 0 done; 1 a case failed (verify); 2 the command line or its files are wrong: one sentence on stderr says what would
-// be right; 130 interrupted.
+// Exit codes: 0 done; 1 a case failed (verify); 2 the command line or its files are wrong: one sentence on stderr says
+// what would be right; 130 interrupted.
 
 #include "arguments.hpp"
 #include "command.hpp"
@@ -42,13 +43,17 @@ std::string subcommand_names(const std::vector<Command>& commands, std::vector<s
 }
 
 /// One sentence for what CLI11 could not parse. `commands` are the application's.
-std::string sentence_for(const CLI::ParseError& e, const CLI::App& app, const std::vector<Command>& commands, int argc, char** argv) {
+std::string sentence_for(const CLI::ParseError& e, const CLI::App& app, const std::vector<Command>& commands, int argc,
+                         char** argv) {
   const CLI::App* used = &app;
   for (const Command& c : commands)
     if (c.app->parsed()) used = c.app;
-  if (dynamic_cast<const CLI::ExtrasError*>(&e) != nullptr) {
+  const bool no_command = dynamic_cast<const CLI::RequiredError*>(&e) != nullptr && used == &app;
+  if (no_command && argc < 2)
+    return fmt::format("say what to do: the commands are {} (`treadle --help`)", subcommand_names(commands));
+  if (no_command || dynamic_cast<const CLI::ExtrasError*>(&e) != nullptr) {
     const auto extras = app.remaining(true);
-    const std::string extra = extras.empty() ? "" : extras.front();
+    const std::string extra = no_command ? argv[1] : extras.empty() ? "" : extras.front();
     if (extra.rfind('-', 0) == 0) {
       const auto names = option_names(*used);
       const std::string name = extra.substr(0, extra.find('='));
@@ -59,27 +64,30 @@ std::string sentence_for(const CLI::ParseError& e, const CLI::App& app, const st
     if (used == &app) {
       std::vector<std::string> names;
       const std::string all = subcommand_names(commands, &names), guess = nearest(extra, names);
-      return fmt::format("unknown command '{}': {}", extra, guess.empty() ? "the commands are " + all : "did you mean " + guess + "?");
+      return fmt::format("unknown command '{}': {}", extra,
+                         guess.empty() ? "the commands are " + all : "did you mean " + guess + "?");
     }
-    return fmt::format("unexpected argument '{}': lists are written with commas, and `treadle {} --help` shows the options", extra,
-                       used->get_name());
+    return fmt::format(
+        "unexpected argument '{}': lists are written with commas, and `treadle {} --help` shows the options", extra,
+        used->get_name());
   }
-  if (dynamic_cast<const CLI::RequiredError*>(&e) != nullptr && used == &app)
-    return fmt::format("say what to do: the commands are {} (`treadle --help`)", subcommand_names(commands));
-  (void)argc;
-  (void)argv;
   std::string text = e.what();
   for (char& c : text)
     if (c == '\n') c = ' ';
-  return fmt::format("{} (`treadle{}{} --help` shows the options)", text, used == &app ? "" : " ", used == &app ? "" : used->get_name());
+  return fmt::format("{} (`treadle{}{} --help` shows the options)", text, used == &app ? "" : " ",
+                     used == &app ? "" : used->get_name());
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Compile-time expression graphs for Transformers: compare attention variants, check backends, look inside models.", "treadle");
+  CLI::App app(
+      "Compile-time expression graphs for Transformers: compare attention variants, check backends, look inside "
+      "models.",
+      "treadle");
   app.set_version_flag("--version", fmt::format("treadle {} ({}, {})", version(), commit(), compiler()));
   app.require_subcommand(1);
   app.footer("`treadle COMMAND --help` shows the options of a command.");
-  const std::vector<Command> commands = {add_compare(app), add_verify(app), add_explain(app), add_backends(app), add_peak(app)};
+  const std::vector<Command> commands = {add_compare(app), add_verify(app), add_explain(app), add_backends(app),
+                                         add_peak(app)};
   std::string command;
   try {
     app.parse(argc, argv);

@@ -13,7 +13,9 @@ namespace treadle::cli {
 
 namespace {
 using Clock = std::chrono::steady_clock;
-double milliseconds_since(Clock::time_point t) { return std::chrono::duration<double, std::milli>(Clock::now() - t).count(); }
+double milliseconds_since(Clock::time_point t) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - t).count();
+}
 
 double interpolated(const std::vector<double>& sorted, double p) {
   if (sorted.empty()) return 0;
@@ -37,8 +39,9 @@ TensorView view(const float* data, std::int64_t batch, std::int64_t heads, std::
 
 double Measurement::quantile(double p) const { return interpolated(milliseconds, p); }
 
-Group measure(const std::vector<Variant>& variants, const AttentionShape& shape, const Tensors& tensors, const MeasureOptions& options,
-              const std::function<void(const std::string&)>& progress, const std::function<void(std::size_t)>& finished) {
+Group measure(const std::vector<Variant>& variants, const AttentionShape& shape, const Tensors& tensors,
+              const MeasureOptions& options, const std::function<void(const std::string&)>& progress,
+              const std::function<void(std::size_t)>& finished) {
   Group group;
   group.variants.resize(variants.size());
   std::vector<Running> running;
@@ -52,7 +55,8 @@ Group measure(const std::vector<Variant>& variants, const AttentionShape& shape,
     const Graph graph = attention_model(variants[i], shape);
     const bool counts = reset_peak_resident();
     const auto before = resident_bytes();
-    running.push_back({BoundModel(graph, {}, {.backend = options.backend, .isa = options.isa, .threads = options.threads}), {}, {}});
+    running.push_back(
+        {BoundModel(graph, {}, {.backend = options.backend, .isa = options.isa, .threads = options.threads}), {}, {}});
     Running& r = running.back();
     r.model.bind_dims({{"batch", shape.batch}, {"seq", shape.length}});
     r.inputs = {{"q", view(tensors.q, shape.batch, shape.heads, shape.length, shape.head_dim)},
@@ -89,7 +93,8 @@ Group measure(const std::vector<Variant>& variants, const AttentionShape& shape,
     for (std::size_t i = 0; i < variants.size(); ++i) {
       progress(fmt::format("{}: run {}", variants[i].name, group.variants[i].milliseconds.size() + 1));
       Running& r = running[i];
-      const int runs = options.repetitions > 0 ? 1 : std::clamp(static_cast<int>(turn_ms / std::max(r.last_ms, 1e-3)), 1, 10);
+      const int runs =
+          options.repetitions > 0 ? 1 : std::clamp(static_cast<int>(turn_ms / std::max(r.last_ms, 1e-3)), 1, 10);
       for (int n = 0; n < runs; ++n) {
         const auto start = Clock::now();
         r.model.run(r.inputs, r.outputs);

@@ -1,5 +1,6 @@
 #pragma once
-// Timing variants against each other: all are bound first, then take turns, so that a change of the machine's mood meets all alike.
+// Timing variants against each other: all are bound first, then take turns, so that a change of the machine's mood
+// meets all alike.
 
 #include "attention_model.hpp"
 #include "variants.hpp"
@@ -17,9 +18,9 @@ namespace treadle::cli {
 struct MeasureOptions {
   std::string backend = "tbb", isa;
   int threads = 1;
-  int repetitions = 0;         ///< rounds; 0: as many as the budget allows
-  double budget_seconds = 3;   ///< for all variants together, where repetitions are not given
-  int least_repetitions = 3;   ///< whatever the budget says
+  int repetitions = 0;        ///< rounds; 0: as many as the budget allows
+  double budget_seconds = 3;  ///< for all variants together, where repetitions are not given
+  int least_repetitions = 3;  ///< whatever the budget says
 };
 
 /// What was measured of one variant.
@@ -38,15 +39,17 @@ struct Group {
   double peak_gflops = 0;  ///< FMA on as many threads, median of the turns between the runs
 };
 
-/// q, k, v, contiguous: [batch, heads or kv_heads, length, head_dim]; `out` is as large as q and all variants write to it.
+/// q, k, v, contiguous: [batch, heads or kv_heads, length, head_dim]; `out` is as large as q and all variants write to
+/// it.
 struct Tensors {
   const float *q = nullptr, *k = nullptr, *v = nullptr;
   std::vector<float>* out = nullptr;
 };
 
 /// `progress(text)` is told what runs; `finished(i)` is called when variant i has run first and `out` holds its result.
-Group measure(const std::vector<Variant>& variants, const AttentionShape& shape, const Tensors& tensors, const MeasureOptions& options,
-              const std::function<void(const std::string&)>& progress, const std::function<void(std::size_t)>& finished);
+Group measure(const std::vector<Variant>& variants, const AttentionShape& shape, const Tensors& tensors,
+              const MeasureOptions& options, const std::function<void(const std::string&)>& progress,
+              const std::function<void(std::size_t)>& finished);
 
 /// Least-squares slope of log(y) over log(x): the exponent of growth. None with fewer than two points.
 std::optional<double> fitted_exponent(const std::vector<double>& x, const std::vector<double>& y);

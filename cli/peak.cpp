@@ -70,7 +70,8 @@ std::uint64_t read_all(const std::vector<std::uint64_t>& data) {
 }  // namespace
 
 double fma_gflops(const kernel::Table& table, int threads, double milliseconds) {
-  const auto iterations = std::max<std::int64_t>(1, static_cast<std::int64_t>(milliseconds * static_cast<double>(iterations_per_millisecond(table))));
+  const auto iterations = std::max<std::int64_t>(
+      1, static_cast<std::int64_t>(milliseconds * static_cast<double>(iterations_per_millisecond(table))));
   return together(threads, [&](int) {
     const auto start = Clock::now();
     const double flops = table.fma_burn(iterations);
@@ -106,7 +107,8 @@ double read_bandwidth(std::size_t bytes, int threads, double milliseconds) {
 namespace {
 int run(const std::string& threads_text) {
   const Machine m = machine();
-  const int threads = threads_text.empty() ? m.cores : static_cast<int>(parse_integer(threads_text, "--threads", 1, 1024));
+  const int threads =
+      threads_text.empty() ? m.cores : static_cast<int>(parse_integer(threads_text, "--threads", 1, 1024));
   fmt::print("{}, {} core{}\n\n", m.cpu, m.cores, m.cores == 1 ? "" : "s");
   fmt::print("{:<28} {:>12} {:>16}\n", "", "1 thread", threads == 1 ? "" : fmt::format("{} threads", threads));
   const auto line = [&](const std::string& name, const char* unit, auto measure) {
@@ -120,7 +122,8 @@ int run(const std::string& threads_text) {
     const kernel::IsaInfo& isa = kernel::isa_list()[i];
     const kernel::Table* table = kernel::find_table(isa.name);
     if (table == nullptr) {
-      fmt::print("{:<28} {}\n", fmt::format("FMA f32, {}", isa.name), isa.compiled ? "this CPU does not have it (or TREADLE_ISA caps it)" : "not compiled");
+      fmt::print("{:<28} {}\n", fmt::format("FMA f32, {}", isa.name),
+                 isa.compiled ? "this CPU does not have it (or TREADLE_ISA caps it)" : "not compiled");
       continue;
     }
     line(fmt::format("FMA f32, {}", isa.name), "GFLOP/s", [&](int n) {
@@ -133,16 +136,20 @@ int run(const std::string& threads_text) {
   const std::int64_t in_l2 = l2 / 2, in_l3 = l3 > 4 * l2 ? std::min(l3 / 4, 16 * l2) : 2 * l2;
   const std::int64_t in_dram = std::max<std::int64_t>(256 << 20, 4 * std::min<std::int64_t>(l3, 256 << 20));
   require_memory(static_cast<double>(in_dram), "measuring DRAM", "close something");
-  line(fmt::format("L2 read ({})", bytes_text(static_cast<double>(in_l2))), "GB/s", [&](int n) { return read_bandwidth(static_cast<std::size_t>(in_l2), n, 60); });
-  line(fmt::format("L3 read ({})", bytes_text(static_cast<double>(in_l3))), "GB/s", [&](int n) { return read_bandwidth(static_cast<std::size_t>(in_l3), n, 100); });
-  line(fmt::format("DRAM read ({})", bytes_text(static_cast<double>(in_dram))), "GB/s", [&](int n) { return read_bandwidth(static_cast<std::size_t>(in_dram / n), n, 300); });
+  line(fmt::format("L2 read ({})", bytes_text(static_cast<double>(in_l2))), "GB/s",
+       [&](int n) { return read_bandwidth(static_cast<std::size_t>(in_l2), n, 60); });
+  line(fmt::format("L3 read ({})", bytes_text(static_cast<double>(in_l3))), "GB/s",
+       [&](int n) { return read_bandwidth(static_cast<std::size_t>(in_l3), n, 100); });
+  line(fmt::format("DRAM read ({})", bytes_text(static_cast<double>(in_dram))), "GB/s",
+       [&](int n) { return read_bandwidth(static_cast<std::size_t>(in_dram / n), n, 300); });
   fmt::print("\nBuffer sizes are per thread, except DRAM's, which is shared out.\n");
   return 0;
 }
 }  // namespace
 
 Command add_peak(CLI::App& app) {
-  CLI::App* sub = app.add_subcommand("peak", "Measure what this machine can do at best: FMA on every ISA, and reading L2, L3 and DRAM.");
+  CLI::App* sub = app.add_subcommand(
+      "peak", "Measure what this machine can do at best: FMA on every ISA, and reading L2, L3 and DRAM.");
   static std::string threads;
   sub->add_option("--threads", threads, "Threads of the second column (default: all cores)")->type_name("N");
   return {sub, [] { return run(threads); }};

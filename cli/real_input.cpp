@@ -18,20 +18,24 @@ io::Tensor load(const fs::path& folder, const char* name) {
     throw Error(fmt::format("'{}' does not exist: --qkv needs a folder with q.npy, k.npy and v.npy", file.string()));
   io::Tensor t = io::load_npy(file);
   if (t.dtype != f32)
-    throw Error(fmt::format("'{}' holds {}: float32 is needed, such as x.astype(numpy.float32)", file.string(), treadle::name(t.dtype)));
+    throw Error(fmt::format("'{}' holds {}: float32 is needed, such as x.astype(numpy.float32)", file.string(),
+                            treadle::name(t.dtype)));
   if (t.shape.size() != 4)
-    throw Error(fmt::format("'{}' has shape {}: rank 4 is needed, [batch, heads, length, head_dim]", file.string(), io::shape_text(t.shape)));
-  if (t.size() == 0) throw Error(fmt::format("'{}' has shape {}, which holds nothing", file.string(), io::shape_text(t.shape)));
+    throw Error(fmt::format("'{}' has shape {}: rank 4 is needed, [batch, heads, length, head_dim]", file.string(),
+                            io::shape_text(t.shape)));
+  if (t.size() == 0)
+    throw Error(fmt::format("'{}' has shape {}, which holds nothing", file.string(), io::shape_text(t.shape)));
   return t;
 }
 }  // namespace
 
 Qkv load_qkv(const std::string& folder) {
-  if (!fs::is_directory(folder)) throw Error(fmt::format("'{}' is no folder: --qkv needs one with q.npy, k.npy and v.npy", folder));
+  if (!fs::is_directory(folder))
+    throw Error(fmt::format("'{}' is no folder: --qkv needs one with q.npy, k.npy and v.npy", folder));
   const io::Tensor q = load(folder, "q"), k = load(folder, "k"), v = load(folder, "v");
   const auto wrong = [&](const char* rule) {
-    throw Error(fmt::format("q {}, k {} and v {} of '{}' do not fit: {}", io::shape_text(q.shape), io::shape_text(k.shape),
-                            io::shape_text(v.shape), folder, rule));
+    throw Error(fmt::format("q {}, k {} and v {} of '{}' do not fit: {}", io::shape_text(q.shape),
+                            io::shape_text(k.shape), io::shape_text(v.shape), folder, rule));
   };
   if (k.shape != v.shape) wrong("k and v need the same shape");
   if (q.shape[0] != k.shape[0]) wrong("the batch sizes must be equal");

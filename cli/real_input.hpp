@@ -9,13 +9,13 @@
 namespace treadle::cli {
 
 struct Qkv {
-  std::string name;      ///< of the folder
+  std::string name;  ///< of the folder
   AttentionShape shape;
   std::vector<float> q, k, v;
 };
 
-/// Reads q.npy, k.npy and v.npy, f32 [batch, heads, length, head_dim] (k and v may have fewer heads that divide those of q).
-/// Throws Error.
+/// Reads q.npy, k.npy and v.npy, f32 [batch, heads, length, head_dim] (k and v may have fewer heads that divide those
+/// of q). Throws Error.
 Qkv load_qkv(const std::string& folder);
 
 /// The folder of the example that is shipped; "" if it is nowhere to be found.

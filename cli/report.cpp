@@ -5,8 +5,8 @@
 #include <treadle/backends/error.hpp>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <csignal>
 
@@ -98,15 +98,17 @@ std::string to_json(const Report& report) {
   for (const Row& r : report.rows) j["rows"].push_back(to_json_row(r));
   j["exponents"] = Json::array();
   for (const Exponent& e : report.exponents)
-    j["exponents"].push_back({{"input", e.input}, {"variant", e.variant}, {"exponent", e.exponent}, {"lengths", e.lengths}});
+    j["exponents"].push_back(
+        {{"input", e.input}, {"variant", e.variant}, {"exponent", e.exponent}, {"lengths", e.lengths}});
   return j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string to_csv(const Report& report) {
   // Comment lines first, so that the file says by itself what it was measured on.
-  std::string text = fmt::format("# cpu={}; isa={}; cores={}; compiler={}; commit={}; version={}; seed={}; date={}; peak_gflops={}\n",
-                                 report.machine.cpu, report.machine.isa, report.machine.cores, compiler(), commit(), version(),
-                                 report.seed, report.date, report.peak_gflops);
+  std::string text =
+      fmt::format("# cpu={}; isa={}; cores={}; compiler={}; commit={}; version={}; seed={}; date={}; peak_gflops={}\n",
+                  report.machine.cpu, report.machine.isa, report.machine.cores, compiler(), commit(), version(),
+                  report.seed, report.date, report.peak_gflops);
   bool first = true;
   const Json names = to_json_row({});
   for (const auto& [name, value] : names.items()) {
@@ -132,7 +134,8 @@ void require_writable(const std::string& path) {
   const fs::path file(path);
   const fs::path folder = file.parent_path().empty() ? fs::path(".") : file.parent_path();
   if (fs::is_directory(file, none)) throw Error(fmt::format("'{}' is a folder: name a file to write to", path));
-  if (!fs::is_directory(folder, none)) throw Error(fmt::format("cannot write '{}': there is no folder '{}'", path, folder.string()));
+  if (!fs::is_directory(folder, none))
+    throw Error(fmt::format("cannot write '{}': there is no folder '{}'", path, folder.string()));
   if (access(folder.c_str(), W_OK) != 0 || (fs::exists(file, none) && access(file.c_str(), W_OK) != 0))
     throw Error(fmt::format("cannot write '{}': {}; name a file that you may write", path, std::strerror(errno)));
 }
@@ -191,24 +194,29 @@ void Table::heading(const std::string& text) {
 
 void Table::columns() {
   clear_progress();
-  fmt::print("{}\n", dim(fmt::format("{:<22} {:>7} {:>10} {:>10} {:>10} {:>5} {:>9} {:>9} {:>6} {:>10} {:>10} {:>9} {:>8} {:>7}", "variant",
-                                     "length", "median ms", "p10", "p90", "runs", "GFLOP/s", "executed", "peak", "planned", "measured",
-                                     "error", "entropy", "rows")));
+  fmt::print("{}\n", dim(fmt::format(
+                         "{:<22} {:>7} {:>10} {:>10} {:>10} {:>5} {:>9} {:>9} {:>6} {:>10} {:>10} {:>9} {:>8} {:>7}",
+                         "variant", "length", "median ms", "p10", "p90", "runs", "GFLOP/s", "executed", "peak",
+                         "planned", "measured", "error", "entropy", "rows")));
 }
 
 void Table::row(const Row& r) {
   clear_progress();
-  fmt::print("{:<22} {:>7} {:>10.3f} {:>10.3f} {:>10.3f} {:>5} {:>9.2f} {:>9.2f} {:>5.0f}% {:>10} {:>10} {:>9.2e} {:>8.3f} {:>7}\n", r.variant,
-             r.length, r.median_ms, r.p10_ms, r.p90_ms, r.repetitions, r.useful_gflops, r.executed_gflops, 100 * r.fraction_of_peak,
-             bytes_text(static_cast<double>(r.planned_bytes)), r.peak_bytes ? bytes_text(static_cast<double>(*r.peak_bytes)) : "-",
-             r.relative_error, r.mean_entropy, r.sampled_rows);
+  fmt::print(
+      "{:<22} {:>7} {:>10.3f} {:>10.3f} {:>10.3f} {:>5} {:>9.2f} {:>9.2f} {:>5.0f}% {:>10} {:>10} {:>9.2e} {:>8.3f} "
+      "{:>7}\n",
+      r.variant, r.length, r.median_ms, r.p10_ms, r.p90_ms, r.repetitions, r.useful_gflops, r.executed_gflops,
+      100 * r.fraction_of_peak, bytes_text(static_cast<double>(r.planned_bytes)),
+      r.peak_bytes ? bytes_text(static_cast<double>(*r.peak_bytes)) : "-", r.relative_error, r.mean_entropy,
+      r.sampled_rows);
   std::fflush(stdout);
 }
 
 void Table::exponents(const std::vector<Exponent>& exponents) {
   if (exponents.empty()) return;
   heading("Time grows as length to the power of");
-  for (const Exponent& e : exponents) fmt::print("{:<22} {:>7.2f}  {}\n", e.variant, e.exponent, dim(fmt::format("({} lengths)", e.lengths)));
+  for (const Exponent& e : exponents)
+    fmt::print("{:<22} {:>7.2f}  {}\n", e.variant, e.exponent, dim(fmt::format("({} lengths)", e.lengths)));
   std::fflush(stdout);
 }
 

@@ -11,7 +11,7 @@
 namespace treadle::cli {
 
 struct Row {
-  std::string input;    ///< "random", or the name of the folder with q.npy, k.npy and v.npy
+  std::string input;  ///< "random", or the name of the folder with q.npy, k.npy and v.npy
   std::string variant;
   bool causal = false;
   std::int64_t length = 0, batch = 0, heads = 0, kv_heads = 0, head_dim = 0;

@@ -20,17 +20,19 @@ const std::vector<std::string> forms = {"dense", "causal", "window:L,R", "longfo
 }
 
 /// Both numbers behind the colon.
-std::pair<std::int64_t, std::int64_t> two_numbers(std::string_view text, std::string_view arguments, std::string_view form,
-                                                  std::int64_t least) {
+std::pair<std::int64_t, std::int64_t> two_numbers(std::string_view text, std::string_view arguments,
+                                                  std::string_view form, std::int64_t least) {
   const auto parts = split(arguments);
   if (parts.size() != 2)
-    throw Error(fmt::format("variant '{}' has {} number{}: write {}", text, parts.size(), parts.size() == 1 ? "" : "s", form));
+    throw Error(
+        fmt::format("variant '{}' has {} number{}: write {}", text, parts.size(), parts.size() == 1 ? "" : "s", form));
   return {parse_integer(parts[0], fmt::format("the first number of variant '{}'", text), least, most),
           parse_integer(parts[1], fmt::format("the second number of variant '{}'", text), least, most)};
 }
 
 Variant window_variant(std::string_view text, std::string_view arguments) {
-  const auto [left, right] = two_numbers(text, arguments, "window:LEFT,RIGHT such as window:128,128 (-1: no bound)", -1);
+  const auto [left, right] =
+      two_numbers(text, arguments, "window:LEFT,RIGHT such as window:128,128 (-1: no bound)", -1);
   Variant v;
   v.name = fmt::format("window:{},{}", left, right);
   v.causal = right == 0;
@@ -96,9 +98,11 @@ std::vector<Variant> parse_variants(std::string_view text) {
   }
   std::vector<Variant> variants;
   for (const std::string& name : names) {
-    if (name.empty()) throw Error(fmt::format("--variants is '{}': write a list such as dense,window:128,128,linear", text));
+    if (name.empty())
+      throw Error(fmt::format("--variants is '{}': write a list such as dense,window:128,128,linear", text));
     Variant v = parse_variant(name);
-    const bool known = std::any_of(variants.begin(), variants.end(), [&](const Variant& o) { return o.name == v.name; });
+    const bool known =
+        std::any_of(variants.begin(), variants.end(), [&](const Variant& o) { return o.name == v.name; });
     if (!known) variants.push_back(std::move(v));
   }
   return variants;
@@ -108,7 +112,8 @@ std::string variant_help() {
   return "  dense             softmax attention over all keys\n"
          "  causal            softmax attention over the keys up to the query\n"
          "  window:L,R        softmax over L keys before to R keys after the query, both included (-1: no bound)\n"
-         "  longformer[:W,G]  window of W/2 keys to each side, and G first tokens that see and are seen by all (256,1)\n"
+         "  longformer[:W,G]  window of W/2 keys to each side, and G first tokens that see and are seen by all "
+         "(256,1)\n"
          "  linear            linear attention, feature map elu + 1\n"
          "  linear:causal     the same over the keys up to the query";
 }

@@ -14,11 +14,12 @@
 namespace treadle::cli {
 
 struct Variant {
-  std::string name;     ///< as it is reported: "window:128,128"
-  bool linear = false;  ///< linear attention (elu + 1) instead of softmax
-  bool causal = false;  ///< no query sees a later key
+  std::string name;                ///< as it is reported: "window:128,128"
+  bool linear = false;             ///< linear attention (elu + 1) instead of softmax
+  bool causal = false;             ///< no query sees a later key
   std::optional<mask::Mask> mask;  ///< of softmax attention; none: everybody sees everybody
-  /// The same mask in plain code, for the float64 measures (q and k have equal lengths here). Empty: everything is kept.
+  /// The same mask in plain code, for the float64 measures (q and k have equal lengths here). Empty: everything is
+  /// kept.
   std::function<bool(std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t k)> keep;
 };
 
@@ -31,6 +32,7 @@ std::vector<Variant> parse_variants(std::string_view text);
 /// One line per form, for --help.
 std::string variant_help();
 
-inline constexpr std::string_view default_variants = "dense,window:128,128,longformer,linear,causal,window:256,0,linear:causal";
+inline constexpr std::string_view default_variants =
+    "dense,window:128,128,longformer,linear,causal,window:256,0,linear:causal";
 
 }  // namespace treadle::cli

@@ -101,7 +101,9 @@ Results run_float32(const CallGraph& c, const Target& target) {
   Parameters parameters;
   for (const Feed& f : c.parameters) parameters.own(f.name, f.shape, {f.data.begin(), f.data.end()});
   const Graph better = optimise(c.graph);
-  BoundModel model(better, parameters, {.backend = target.backend, .isa = target.backend == "reference" ? "" : std::string_view(target.isa)});
+  BoundModel model(
+      better, parameters,
+      {.backend = target.backend, .isa = target.backend == "reference" ? "" : std::string_view(target.isa)});
   model.bind_dims({});
   std::vector<io::Tensor> memory;
   memory.reserve(c.inputs.size());
@@ -110,7 +112,8 @@ Results run_float32(const CallGraph& c, const Target& target) {
     memory.push_back(to_tensor(f));
     TensorView v = dense_view(memory.back().view().data, f.dtype, f.shape);
     if (!f.strides.empty()) {
-      v.data = static_cast<std::byte*>(v.data) + static_cast<std::ptrdiff_t>(f.offset) * static_cast<std::ptrdiff_t>(size_of(f.dtype));
+      v.data = static_cast<std::byte*>(v.data) +
+               static_cast<std::ptrdiff_t>(f.offset) * static_cast<std::ptrdiff_t>(size_of(f.dtype));
       for (std::size_t i = 0; i < f.strides.size(); ++i) v.strides[i] = f.strides[i];
     }
     inputs.push_back({f.name, v});
@@ -150,7 +153,8 @@ double worst(const reference::Array<double>& got, const io::Expected& e, io::Tol
     const double g = got.data[i], w = want[i];
     if (g == w || (std::isnan(g) && std::isnan(w))) continue;
     const double ratio = std::abs(g - w) / (t.atol + t.rtol * std::abs(w));
-    largest = std::isfinite(w) && !std::isnan(ratio) ? std::max(largest, ratio) : std::numeric_limits<double>::infinity();
+    largest =
+        std::isfinite(w) && !std::isnan(ratio) ? std::max(largest, ratio) : std::numeric_limits<double>::infinity();
   }
   return largest;
 }
@@ -174,7 +178,8 @@ void run_on(const Prepared& p, const Target& target, Counts& counts) {
         const auto got = results.find(e.name);
         if (got == results.end()) continue;
         if (without_ones(got->second.shape) != without_ones(e.want.shape)) {
-          problem = fmt::format("{} of {} has shape {} instead of {}", e.name, call->op, io::shape_text(got->second.shape), io::shape_text(e.want.shape));
+          problem = fmt::format("{} of {} has shape {} instead of {}", e.name, call->op,
+                                io::shape_text(got->second.shape), io::shape_text(e.want.shape));
           continue;
         }
         largest = std::max(largest, worst(got->second, e, target.float64 ? p.test.f64 : p.test.f32));
@@ -186,7 +191,8 @@ void run_on(const Prepared& p, const Target& target, Counts& counts) {
   }
   if (problem.empty() && largest <= 1) {
     ++counts.passed;
-    print_row("passed", p.test.name, target, fmt::format("{:<10.3g} ({} result{})", largest, compared, compared == 1 ? "" : "s"));
+    print_row("passed", p.test.name, target,
+              fmt::format("{:<10.3g} ({} result{})", largest, compared, compared == 1 ? "" : "s"));
   } else {
     ++counts.failed;
     print_row("FAILED", p.test.name, target, fmt::format("{:<10.3g} {}", largest, problem));
@@ -234,7 +240,8 @@ int run(const Typed& t) {
     }
     std::fflush(stdout);
   }
-  if (counts.skipped > 0) fmt::print("{} case{} skipped: no generic call\n", counts.skipped, counts.skipped == 1 ? "" : "s");
+  if (counts.skipped > 0)
+    fmt::print("{} case{} skipped: no generic call\n", counts.skipped, counts.skipped == 1 ? "" : "s");
   fmt::print("{} passed, {} failed, {} not supported\n", counts.passed, counts.failed, counts.not_supported);
   return counts.failed > 0 || (t.complete && counts.not_supported > 0) ? 1 : 0;
 }
@@ -242,10 +249,13 @@ int run(const Typed& t) {
 }  // namespace
 
 Command add_verify(CLI::App& app) {
-  CLI::App* sub = app.add_subcommand("verify", "Run cases of calls with expected results on every backend and ISA.\n"
-                                               "Exit code 1 if any fails, or, with --complete, if any is not supported.");
+  CLI::App* sub = app.add_subcommand("verify",
+                                     "Run cases of calls with expected results on every backend and ISA.\n"
+                                     "Exit code 1 if any fails, or, with --complete, if any is not supported.");
   static Typed t;
-  sub->add_option("paths", t.paths, "Case folders (case.json and .npy files), JSON cases, or folders of them")->required()->type_name("PATH");
+  sub->add_option("paths", t.paths, "Case folders (case.json and .npy files), JSON cases, or folders of them")
+      ->required()
+      ->type_name("PATH");
   sub->add_option("--backend", t.backend, "all (default), reference, simd or tbb")->type_name("NAME");
   sub->add_option("--isa", t.isa, "all (default) or one, see `treadle backends`")->type_name("NAME");
   sub->add_flag("--complete", t.complete, "What is not supported counts as a failure");

@@ -1,8 +1,9 @@
 #pragma once
 // The builder: how a model is declared. Works in constant evaluation and at run time.
 //
-// Functions in ops/ take and return `Node`, a handle to a value of the graph under construction. The first mistake is recorded
-// in the graph (so that a test can look at it); what depends on it is skipped, and the compiler reports that one mistake.
+// Functions in ops/ take and return `Node`, a handle to a value of the graph under construction. The first mistake is
+// recorded in the graph (so that a test can look at it); what depends on it is skipped, and the compiler reports that
+// one mistake.
 
 #include <treadle/graph/graph.hpp>
 
@@ -135,7 +136,8 @@ class Builder {
       if (!x.valid()) return {this, {}};
       const Value v = reach(x.value, regions_.size());
       if (!v.valid()) {
-        fail(s.op, g_.strings[s.leaf], {error_kind::bad_attribute, "a value from a finished repeat", "one that repeat returned"}, s.line);
+        fail(s.op, g_.strings[s.leaf],
+             {error_kind::bad_attribute, "a value from a finished repeat", "one that repeat returned"}, s.line);
         return {this, {}};
       }
       s.inputs.push_back(v);
@@ -170,8 +172,7 @@ class Builder {
                            std::source_location where = std::source_location::current()) {
     return source(op::parameter, scope(), leaf, f32, shape, where.line());
   }
-  constexpr void output(std::string_view leaf, Node x,
-                        std::source_location where = std::source_location::current()) {
+  constexpr void output(std::string_view leaf, Node x, std::source_location where = std::source_location::current()) {
     has_output_ = true;
     if (!usable(x)) return;
     for (std::int32_t n = 0; n < static_cast<std::int32_t>(g_.nodes.size()); ++n)
@@ -185,7 +186,8 @@ class Builder {
   }
   /// Checks what can only be known at the end, and gives the graph.
   constexpr Graph finish(std::source_location where = std::source_location::current()) {
-    if (!has_output_) fail(op::output, "", {error_kind::output_never_set, "no output", "g.output(name, node)"}, where.line());
+    if (!has_output_)
+      fail(op::output, "", {error_kind::output_never_set, "no output", "g.output(name, node)"}, where.line());
     check_dims(where.line());
     return std::move(g_);
   }
@@ -204,7 +206,9 @@ class Builder {
   /// Whether work on these nodes makes sense: no mistake so far.
   constexpr bool usable(Node x) const { return x.valid() && !g_.error; }
 
-  constexpr void push_scope(std::string_view leaf) { scopes_.push_back(g_.strings.intern(join(scope_text(), leaf).view())); }
+  constexpr void push_scope(std::string_view leaf) {
+    scopes_.push_back(g_.strings.intern(join(scope_text(), leaf).view()));
+  }
   constexpr void pop_scope() { scopes_.pop_back(); }
   constexpr std::int32_t scope() const { return scopes_.empty() ? -1 : scopes_.back(); }
 
@@ -244,7 +248,8 @@ class Builder {
       if (!results[i].valid()) continue;
       if (shape(results[i]) != shape(inner[i]))
         fail(op::repeat, name,
-             {error_kind::carried_shape_changes, shape_text(g_, shape(results[i])), shape_text(g_, shape(inner[i]))}, line);
+             {error_kind::carried_shape_changes, shape_text(g_, shape(results[i])), shape_text(g_, shape(inner[i]))},
+             line);
     }
     close(name, times, outer, results, r, line);
     return r;
@@ -287,7 +292,8 @@ class Builder {
     if (g_.error) return {this, {}};
     const std::int32_t leaf_id = g_.strings.intern(leaf);
     for (const NodeData& n : g_.nodes) {
-      if ((n.op == op::input || n.op == op::parameter || n.op == op::state) && n.leaf == leaf_id && n.scope == scope_id) {
+      if ((n.op == op::input || n.op == op::parameter || n.op == op::state) && n.leaf == leaf_id &&
+          n.scope == scope_id) {
         fail(o, leaf, {error_kind::duplicate_name, leaf, "a name not used before"}, line);
         return {this, {}};
       }
@@ -411,7 +417,8 @@ class Builder {
         if (c != '#') scope_name.chars.push_back(c);
       Text clean;
       for (std::size_t i = 0; i < scope_name.chars.size(); ++i) {
-        const bool doubled = scope_name.chars[i] == '.' && (i + 1 == scope_name.chars.size() || scope_name.chars[i + 1] == '.');
+        const bool doubled =
+            scope_name.chars[i] == '.' && (i + 1 == scope_name.chars.size() || scope_name.chars[i + 1] == '.');
         if (!doubled) clean.chars.push_back(scope_name.chars[i]);
       }
       return source(op::state, clean.chars.empty() ? -1 : g_.strings.intern(clean.view()), leaf, dtype, shape, 0).value;
@@ -509,8 +516,8 @@ constexpr void Iteration::side(std::string_view, Node value) {
   builder_->regions_[level_ - 1].sides.push_back(builder_->reach(value.value, level_));
 }
 
-/// Runs `body` `times` times; each iteration has parameters of its own. The body is `Node → Node`, or takes an `Iteration&` first
-/// (states, side outputs), or carries several values: `(Iteration&, vector<Node>) → vector<Node>`.
+/// Runs `body` `times` times; each iteration has parameters of its own. The body is `Node → Node`, or takes an
+/// `Iteration&` first (states, side outputs), or carries several values: `(Iteration&, vector<Node>) → vector<Node>`.
 template <class Body>
   requires std::is_invocable_r_v<Node, Body, Node>
 constexpr Node repeat(std::string_view name, std::int64_t times, Node x, Body body,

@@ -1,9 +1,9 @@
 #pragma once
 // The first mistake of a model as one compiler error.
 //
-// Compilers print the arguments of an undefined template: exactly sized pieces of text, leaf first because clang cuts long
-// strings. The type is computed through an alias inside the static_assert of `Model`; measured against throwing in constant
-// evaluation (32–78 lines of output) this gives 6–8 lines from g++ and 11–14 from clang.
+// Compilers print the arguments of an undefined template: exactly sized pieces of text, leaf first because clang cuts
+// long strings. The type is computed through an alias inside the static_assert of `Model`; measured against throwing in
+// constant evaluation (32–78 lines of output) this gives 6–8 lines from g++ and 11–14 from clang.
 
 #include <treadle/graph/graph.hpp>
 
@@ -89,21 +89,36 @@ consteval auto report() {
     constexpr auto d = piece<got, Carrier, 3>();
     constexpr auto e = piece<expected, Carrier, 4>();
     constexpr line l{Carrier.error.line};
-    if constexpr (kind == error_kind::wrong_width) return static_cast<model_has_wrong_width<a, b, c, d, e, l>*>(nullptr);
-    else if constexpr (kind == error_kind::shape_mismatch) return static_cast<model_has_shape_mismatch<a, b, c, d, e, l>*>(nullptr);
-    else if constexpr (kind == error_kind::heads_do_not_divide_width) return static_cast<model_has_heads_that_do_not_divide_the_width<a, b, c, d, e, l>*>(nullptr);
-    else if constexpr (kind == error_kind::heads_do_not_divide) return static_cast<model_has_heads_that_do_not_divide_the_heads<a, b, c, d, e, l>*>(nullptr);
-    else if constexpr (kind == error_kind::head_dim_mismatch) return static_cast<model_has_query_and_key_head_dims_that_differ<a, b, c, d, e, l>*>(nullptr);
-    else if constexpr (kind == error_kind::unknown_dim) return static_cast<model_has_an_unknown_dim<a, b, c, d, e, l>*>(nullptr);
-    else if constexpr (kind == error_kind::duplicate_name) return static_cast<model_has_a_duplicate_name<a, b, c, d, e, l>*>(nullptr);
-    else if constexpr (kind == error_kind::output_never_set) return static_cast<model_has_no_output<a, b, c, d, e, l>*>(nullptr);
-    else if constexpr (kind == error_kind::wrong_mask_rank) return static_cast<model_has_a_mask_of_wrong_rank<a, b, c, d, e, l>*>(nullptr);
-    else if constexpr (kind == error_kind::wrong_rank) return static_cast<model_has_a_wrong_rank<a, b, c, d, e, l>*>(nullptr);
-    else if constexpr (kind == error_kind::wrong_dtype) return static_cast<model_has_a_wrong_dtype<a, b, c, d, e, l>*>(nullptr);
-    else if constexpr (kind == error_kind::unknown_table) return static_cast<model_has_a_lookup_without_an_input<a, b, c, d, e, l>*>(nullptr);
-    else if constexpr (kind == error_kind::carried_shape_changes) return static_cast<model_has_a_repeat_that_changes_the_shape<a, b, c, d, e, l>*>(nullptr);
-    else if constexpr (kind == error_kind::too_many_nodes) return static_cast<model_has_more_nodes_than_its_capacity<a, b, c, d, e, l>*>(nullptr);
-    else return static_cast<model_has_a_bad_attribute<a, b, c, d, e, l>*>(nullptr);
+    if constexpr (kind == error_kind::wrong_width)
+      return static_cast<model_has_wrong_width<a, b, c, d, e, l>*>(nullptr);
+    else if constexpr (kind == error_kind::shape_mismatch)
+      return static_cast<model_has_shape_mismatch<a, b, c, d, e, l>*>(nullptr);
+    else if constexpr (kind == error_kind::heads_do_not_divide_width)
+      return static_cast<model_has_heads_that_do_not_divide_the_width<a, b, c, d, e, l>*>(nullptr);
+    else if constexpr (kind == error_kind::heads_do_not_divide)
+      return static_cast<model_has_heads_that_do_not_divide_the_heads<a, b, c, d, e, l>*>(nullptr);
+    else if constexpr (kind == error_kind::head_dim_mismatch)
+      return static_cast<model_has_query_and_key_head_dims_that_differ<a, b, c, d, e, l>*>(nullptr);
+    else if constexpr (kind == error_kind::unknown_dim)
+      return static_cast<model_has_an_unknown_dim<a, b, c, d, e, l>*>(nullptr);
+    else if constexpr (kind == error_kind::duplicate_name)
+      return static_cast<model_has_a_duplicate_name<a, b, c, d, e, l>*>(nullptr);
+    else if constexpr (kind == error_kind::output_never_set)
+      return static_cast<model_has_no_output<a, b, c, d, e, l>*>(nullptr);
+    else if constexpr (kind == error_kind::wrong_mask_rank)
+      return static_cast<model_has_a_mask_of_wrong_rank<a, b, c, d, e, l>*>(nullptr);
+    else if constexpr (kind == error_kind::wrong_rank)
+      return static_cast<model_has_a_wrong_rank<a, b, c, d, e, l>*>(nullptr);
+    else if constexpr (kind == error_kind::wrong_dtype)
+      return static_cast<model_has_a_wrong_dtype<a, b, c, d, e, l>*>(nullptr);
+    else if constexpr (kind == error_kind::unknown_table)
+      return static_cast<model_has_a_lookup_without_an_input<a, b, c, d, e, l>*>(nullptr);
+    else if constexpr (kind == error_kind::carried_shape_changes)
+      return static_cast<model_has_a_repeat_that_changes_the_shape<a, b, c, d, e, l>*>(nullptr);
+    else if constexpr (kind == error_kind::too_many_nodes)
+      return static_cast<model_has_more_nodes_than_its_capacity<a, b, c, d, e, l>*>(nullptr);
+    else
+      return static_cast<model_has_a_bad_attribute<a, b, c, d, e, l>*>(nullptr);
   }
 }
 

@@ -2,8 +2,8 @@
 // Dim expressions: small canonical integers made of named dims.
 //
 // A dim is a sum of monomials (coefficient × atoms); an atom is a named dim, ceil-div, min or max of two dims. Equal
-// dims have the same index in their pool, so shapes compare by index. `DimSpec` is what people write (`patches + 1`) before a
-// graph exists; the pool holds the canonical form as plain data.
+// dims have the same index in their pool, so shapes compare by index. `DimSpec` is what people write (`patches + 1`)
+// before a graph exists; the pool holds the canonical form as plain data.
 
 #include <treadle/graph/strings.hpp>
 

@@ -1,8 +1,8 @@
 #pragma once
 // From a graph in constant evaluation to exactly sized tables in static storage.
 //
-// Builder and passes are evaluated once, into a carrier with a declared capacity, which is then shrunk. (Evaluating twice,
-// sizes first, costs twice the compile time.)
+// Builder and passes are evaluated once, into a carrier with a declared capacity, which is then shrunk. (Evaluating
+// twice, sizes first, costs twice the compile time.)
 
 #include <treadle/graph/graph.hpp>
 
@@ -12,24 +12,27 @@ namespace treadle {
 
 /// Rows of each table.
 struct TableSizes {
-  std::size_t nodes = 0, edges = 0, values = 0, shapes = 0, attributes = 0, tables = 0, regions = 0, chars = 0, strings = 0,
-              atoms = 0, terms = 0, sums = 0, scalars = 0, scalar_chars = 0;
+  std::size_t nodes = 0, edges = 0, values = 0, shapes = 0, attributes = 0, tables = 0, regions = 0, chars = 0,
+              strings = 0, atoms = 0, terms = 0, sums = 0, scalars = 0, scalar_chars = 0;
   constexpr bool fits(const TableSizes& c) const {
-    return nodes <= c.nodes && edges <= c.edges && values <= c.values && shapes <= c.shapes && attributes <= c.attributes &&
-           tables <= c.tables && regions <= c.regions && chars <= c.chars && strings <= c.strings && atoms <= c.atoms &&
-           terms <= c.terms && sums <= c.sums && scalars <= c.scalars && scalar_chars <= c.scalar_chars;
+    return nodes <= c.nodes && edges <= c.edges && values <= c.values && shapes <= c.shapes &&
+           attributes <= c.attributes && tables <= c.tables && regions <= c.regions && chars <= c.chars &&
+           strings <= c.strings && atoms <= c.atoms && terms <= c.terms && sums <= c.sums && scalars <= c.scalars &&
+           scalar_chars <= c.scalar_chars;
   }
 };
 
 constexpr TableSizes sizes_of(GraphView g) {
-  return {g.nodes.size(),          g.edges.size(),      g.values.size(),     g.shapes.size(),     g.attributes.size(),
-          g.tables.size(),         g.regions.size(),    g.strings.chars.size(), g.strings.entries.size(), g.dims.atoms.size(),
-          g.dims.terms.size(),     g.dims.sums.size(),  g.scalars.nodes.size(), g.scalars.names.size()};
+  return {g.nodes.size(),           g.edges.size(),        g.values.size(),     g.shapes.size(),
+          g.attributes.size(),      g.tables.size(),       g.regions.size(),    g.strings.chars.size(),
+          g.strings.entries.size(), g.dims.atoms.size(),   g.dims.terms.size(), g.dims.sums.size(),
+          g.scalars.nodes.size(),   g.scalars.names.size()};
 }
 
 /// Enough for `nodes` nodes of usual models.
 constexpr TableSizes capacity_for(std::size_t nodes) {
-  return {nodes, nodes * 3, nodes * 2, nodes * 6, nodes * 5, nodes, 64 + nodes / 8, 2048 + nodes * 12, 64 + nodes * 2, 128, 1024, 512, 1024, 512};
+  return {nodes,          nodes * 3, nodes * 2, nodes * 6, nodes * 5, nodes, 64 + nodes / 8, 2048 + nodes * 12,
+          64 + nodes * 2, 128,       1024,      512,       1024,      512};
 }
 
 /// `S` rows of each table; `used` says how many hold data.
@@ -53,16 +56,17 @@ struct Frozen {
   ModelError error{};
 
   constexpr GraphView view() const {
-    return {std::span(nodes.data(), used.nodes),
-            std::span(edges.data(), used.edges),
-            std::span(values.data(), used.values),
-            std::span(shapes.data(), used.shapes),
-            std::span(attributes.data(), used.attributes),
-            std::span(tables.data(), used.tables),
-            std::span(regions.data(), used.regions),
-            {std::span(chars.data(), used.chars), std::span(strings.data(), used.strings)},
-            {std::span(atoms.data(), used.atoms), std::span(terms.data(), used.terms), std::span(sums.data(), used.sums)},
-            {std::span(scalars.data(), used.scalars), std::span(scalar_chars.data(), used.scalar_chars)}};
+    return {
+        std::span(nodes.data(), used.nodes),
+        std::span(edges.data(), used.edges),
+        std::span(values.data(), used.values),
+        std::span(shapes.data(), used.shapes),
+        std::span(attributes.data(), used.attributes),
+        std::span(tables.data(), used.tables),
+        std::span(regions.data(), used.regions),
+        {std::span(chars.data(), used.chars), std::span(strings.data(), used.strings)},
+        {std::span(atoms.data(), used.atoms), std::span(terms.data(), used.terms), std::span(sums.data(), used.sums)},
+        {std::span(scalars.data(), used.scalars), std::span(scalar_chars.data(), used.scalar_chars)}};
   }
   constexpr operator GraphView() const { return view(); }
   constexpr int count(op o) const { return view().count(o); }

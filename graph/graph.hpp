@@ -1,9 +1,10 @@
 #pragma once
 // The graph: what a model is. Tables of plain data addressed by index, no pointers (docs/02_graph.md).
 //
-// `Graph` owns growing tables (the builder and the passes use it, at compile time and at run time); `Frozen` (freeze.hpp) owns
-// exactly sized ones; `GraphView` reads either. Nodes stand in topological order over the whole graph: the body of a repeat
-// stands before its repeat node, and values captured by a body stand before the body. A node's region says where it runs.
+// `Graph` owns growing tables (the builder and the passes use it, at compile time and at run time); `Frozen`
+// (freeze.hpp) owns exactly sized ones; `GraphView` reads either. Nodes stand in topological order over the whole
+// graph: the body of a repeat stands before its repeat node, and values captured by a body stand before the body. A
+// node's region says where it runs.
 
 #include <treadle/graph/dims.hpp>
 #include <treadle/graph/dtype.hpp>
@@ -33,7 +34,7 @@ struct Range {
 enum class AttributeKind : std::uint8_t {
   integer,
   number,
-  dim,    ///< integer holds a Dim
+  dim,     ///< integer holds a Dim
   scalar,  ///< integer holds a root in the scalar pool
   table,   ///< one integer per iteration of the innermost repeat: first and count of a range in `tables`
 };
@@ -96,8 +97,8 @@ enum class error_kind : std::uint8_t {
 struct ModelError {
   error_kind kind = error_kind::none;
   treadle::op op{};
-  std::int32_t scope = -1, leaf = -1;        ///< string ids
-  std::int32_t got = -1, expected = -1;      ///< string ids
+  std::int32_t scope = -1, leaf = -1;    ///< string ids
+  std::int32_t got = -1, expected = -1;  ///< string ids
   std::int32_t line = 0;
   constexpr explicit operator bool() const { return kind != error_kind::none; }
 };
@@ -208,7 +209,8 @@ constexpr std::int32_t add_node(Graph& g, const NodeSpec& s) {
   for (const Attribute& a : s.attributes) g.attributes.push_back(a);
   n.outputs = {static_cast<std::int32_t>(g.values.size()), static_cast<std::int32_t>(s.outputs.size())};
   for (const OutputSpec& o : s.outputs) {
-    g.values.push_back({o.dtype, static_cast<std::int32_t>(o.shape.size()), static_cast<std::int32_t>(g.shapes.size())});
+    g.values.push_back(
+        {o.dtype, static_cast<std::int32_t>(o.shape.size()), static_cast<std::int32_t>(g.shapes.size())});
     for (Dim d : o.shape) g.shapes.push_back(d);
   }
   g.nodes.push_back(n);

@@ -15,9 +15,10 @@ enum class op : std::uint8_t {
   repeat,        ///< runs a region `times` times
   output,        ///< names a result of the model
   // data movement
-  append,       ///< (state, new): writes `new` at `offset` along `axis`; gives the rows [0, offset + n) in the state's storage
-  embedding,    ///< (table, ids)
-  positions,    ///< (table): the rows [offset, offset + length) of a learned table
+  append,     ///< (state, new): writes `new` at `offset` along `axis`; gives the rows [0, offset + n) in the state's
+              ///< storage
+  embedding,  ///< (table, ids)
+  positions,  ///< (table): the rows [offset, offset + length) of a learned table
   sinusoidal_positions,
   concatenate,  ///< along `axis`
   slice,        ///< [begin, begin + length) along `axis`
@@ -43,12 +44,35 @@ enum class op : std::uint8_t {
   rms_norm,    ///< (x, gamma?)
 };
 
-inline constexpr std::string_view op_names[] = {
-    "input",       "parameter", "state",       "region_input",     "repeat",      "output",      "append",
-    "embedding",   "positions", "sinusoidal_positions", "concatenate", "slice",   "transpose",   "split_heads",
-    "merge_heads", "add",       "multiply",    "scale",            "linear",      "matmul",      "activation",
-    "softmax",     "mask",      "mask_to_bias", "select",          "attention",   "linear_attention", "layer_norm",
-    "rms_norm"};
+inline constexpr std::string_view op_names[] = {"input",
+                                                "parameter",
+                                                "state",
+                                                "region_input",
+                                                "repeat",
+                                                "output",
+                                                "append",
+                                                "embedding",
+                                                "positions",
+                                                "sinusoidal_positions",
+                                                "concatenate",
+                                                "slice",
+                                                "transpose",
+                                                "split_heads",
+                                                "merge_heads",
+                                                "add",
+                                                "multiply",
+                                                "scale",
+                                                "linear",
+                                                "matmul",
+                                                "activation",
+                                                "softmax",
+                                                "mask",
+                                                "mask_to_bias",
+                                                "select",
+                                                "attention",
+                                                "linear_attention",
+                                                "layer_norm",
+                                                "rms_norm"};
 inline constexpr int op_count = static_cast<int>(sizeof(op_names) / sizeof(op_names[0]));
 static_assert(op_count == static_cast<int>(op::rms_norm) + 1);
 
@@ -97,9 +121,10 @@ enum class key : std::uint8_t {
   k_len,       ///< dim
 };
 inline constexpr std::string_view key_names[] = {
-    "times", "carried", "captured", "states",     "sides",    "region",       "index",    "axis",     "begin",     "length",
-    "offset", "perm",   "heads",    "kv_heads",   "factor",   "scale",        "eps",      "base",     "value",     "function",
-    "causal", "has_weight", "has_bias", "has_residual", "has_mask", "has_sink", "has_tensor", "expression", "q_len", "k_len"};
+    "times",    "carried",  "captured",   "states",     "sides",  "region",     "index",    "axis",
+    "begin",    "length",   "offset",     "perm",       "heads",  "kv_heads",   "factor",   "scale",
+    "eps",      "base",     "value",      "function",   "causal", "has_weight", "has_bias", "has_residual",
+    "has_mask", "has_sink", "has_tensor", "expression", "q_len",  "k_len"};
 inline constexpr int key_count = static_cast<int>(sizeof(key_names) / sizeof(key_names[0]));
 static_assert(key_count == static_cast<int>(key::k_len) + 1);
 constexpr std::string_view name(key k) { return key_names[static_cast<int>(k)]; }

@@ -22,18 +22,14 @@ AttributeKind kind_of(key k) {
     case key::scale:
     case key::eps:
     case key::base:
-    case key::value:
-      return AttributeKind::number;
+    case key::value: return AttributeKind::number;
     case key::begin:
     case key::length:
     case key::offset:
     case key::q_len:
-    case key::k_len:
-      return AttributeKind::dim;
-    case key::expression:
-      return AttributeKind::scalar;
-    default:
-      return AttributeKind::integer;
+    case key::k_len: return AttributeKind::dim;
+    case key::expression: return AttributeKind::scalar;
+    default: return AttributeKind::integer;
   }
 }
 
@@ -269,14 +265,10 @@ class Parser {
       return {*k, AttributeKind::table, first, 0};
     }
     switch (kind_of(*k)) {
-      case AttributeKind::number:
-        return number(*k, number_literal());
-      case AttributeKind::dim:
-        return dim_attribute(*k, dim());
-      case AttributeKind::scalar:
-        return scalar_attribute(*k, expression(o));
-      default:
-        break;
+      case AttributeKind::number: return number(*k, number_literal());
+      case AttributeKind::dim: return dim_attribute(*k, dim());
+      case AttributeKind::scalar: return scalar_attribute(*k, expression(o));
+      default: break;
     }
     if (*k != key::function) return integer(*k, integer_literal("an integer"));
     const std::string_view f = word("the name of an activation");

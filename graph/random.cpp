@@ -332,17 +332,13 @@ class Generator {
     const Value x = any();
     Value y;
     switch (pick(14)) {
-      case 0:
-        y = linear(x, random_width(), chance(50));
-        break;
+      case 0: y = linear(x, random_width(), chance(50)); break;
       case 1: {
         y = activated(linear(x, random_width(), chance(50)));
         if (chance(50)) y = linear(y, random_width(), chance(50));
         break;
       }
-      case 2:
-        y = sum(linear(x, width(x), false), parameter({shape(x).back()}, "bias"));
-        break;
+      case 2: y = sum(linear(x, width(x), false), parameter({shape(x).back()}, "bias")); break;
       case 3: {
         const Value f = linear(activated(linear(x, random_width(), true)), width(x), chance(50));
         y = chance(50) ? sum(x, f) : sum(f, x);
@@ -355,9 +351,7 @@ class Generator {
         y = chance(60) && shape(a) == shape(x) ? sum(x, a) : a;
         break;
       }
-      case 7:
-        y = norm(x);
-        break;
+      case 7: y = norm(x); break;
       case 8: {
         const Value other = alike(x);
         y = chance(50) ? sum(x, other)
@@ -365,9 +359,7 @@ class Generator {
                                {integer(key::function, static_cast<std::int64_t>(activation::tanh))});
         break;
       }
-      case 9:
-        y = chance(50) ? unary(op::softmax, x) : scaled(activated(x), 0.5);
-        break;
+      case 9: y = chance(50) ? unary(op::softmax, x) : scaled(activated(x), 0.5); break;
       case 10: {
         const Value t = transposed(x);
         y = chance(50) ? transposed(t) : unary(op::softmax, matmul(x, matmul(t, x)));
@@ -383,12 +375,8 @@ class Generator {
                  {integer(key::axis, 2), dim_attribute(key::begin, n(2)), dim_attribute(key::length, n(4))}, {dims});
         break;
       }
-      case 12:
-        y = twice(x);
-        break;
-      default:
-        y = static_cast<int>(levels_.size()) <= options_.depth ? repeat() : norm(x);
-        break;
+      case 12: y = twice(x); break;
+      default: y = static_cast<int>(levels_.size()) <= options_.depth ? repeat() : norm(x); break;
     }
     here().pool.push_back(y);
   }

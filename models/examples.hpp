@@ -1,6 +1,6 @@
 #pragma once
-// Small models that show and test the builder: each is an ordinary function from nothing to a graph, usable at compile time and
-// at run time. `treadle explain NAME` prints them; tests run all of them on every backend.
+// Small models that show and test the builder: each is an ordinary function from nothing to a graph, usable at compile
+// time and at run time. `treadle explain NAME` prints them; tests run all of them on every backend.
 
 #include <treadle/ops/rules.hpp>
 
@@ -76,7 +76,8 @@ inline constexpr auto decoder_step = [] {
   const DimSpec past = dim("past"), fresh = dim("fresh"), capacity = 64;
   g.input("history", i32, {past});  // binds the dim; its values are not read
   const Node tokens = g.input("tokens", i32, {1, fresh});
-  Node x = embedding("wte", tokens, {.vocabulary = 53, .width = 32}) + learned_positions("wpe", {.length = 64, .offset = past});
+  Node x = embedding("wte", tokens, {.vocabulary = 53, .width = 32}) +
+           learned_positions("wpe", {.length = 64, .offset = past});
   x = repeat("h", 2, x, [&](Iteration& it, Node y) {
     const Node n = rms_norm("ln_1", y);
     const Node q = split_heads(linear("q", n, {.width = 32, .bias = false}), 4);
@@ -108,7 +109,8 @@ inline constexpr auto linear_transformer = [] {
 inline constexpr auto longformer_like = [] {
   Builder g;
   const Node x = g.input("x", f32, {batch, seq, 32});
-  const Node y = x + self_attention("attn", layer_norm("ln", x), {.heads = 2, .mask = window(8, 8) | global_tokens({0, 3})});
+  const Node y =
+      x + self_attention("attn", layer_norm("ln", x), {.heads = 2, .mask = window(8, 8) | global_tokens({0, 3})});
   g.output("y", y);
   return g.finish();
 };
@@ -143,9 +145,8 @@ inline constexpr auto nested = [] {
   const Node x = g.input("x", f32, {batch, seq, 24});
   const Node context = g.input("context", f32, {batch, 24});
   const RepeatResult r = repeat("outer", 2, x, [&](Iteration& it, Node y) {
-    y = repeat("inner", 3, y, [&](Node z) {
-      return add(z, ffn("mlp", rms_norm("ln", z), {.hidden = 36, .activation = silu}));
-    });
+    y = repeat("inner", 3, y,
+               [&](Node z) { return add(z, ffn("mlp", rms_norm("ln", z), {.hidden = 36, .activation = silu})); });
     it.side("outer_hidden", y);
     return y;
   });

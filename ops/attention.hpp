@@ -31,17 +31,20 @@ constexpr bool check_qkv(Graph& g, const Inputs& in, Failure& f) {
   }
   const auto &q = in[0].shape, &k = in[1].shape, &v = in[2].shape;
   if (q[3] != k[3]) {
-    rule::fail(f, error_kind::head_dim_mismatch, Text("key ").append(dim_text(g, k[3]).view()), Text("query ").append(dim_text(g, q[3]).view()));
+    rule::fail(f, error_kind::head_dim_mismatch, Text("key ").append(dim_text(g, k[3]).view()),
+               Text("query ").append(dim_text(g, q[3]).view()));
     return false;
   }
   if (k[0] != q[0] || v[0] != q[0] || k[1] != v[1] || k[2] != v[2]) {
-    rule::fail(f, error_kind::shape_mismatch, Text("k ").append(shape_text(g, k).view()).append(", v ").append(shape_text(g, v).view()),
+    rule::fail(f, error_kind::shape_mismatch,
+               Text("k ").append(shape_text(g, k).view()).append(", v ").append(shape_text(g, v).view()),
                Text("q ").append(shape_text(g, q).view()));
     return false;
   }
   const auto heads = g.dims.constant(q[1]), kv_heads = g.dims.constant(k[1]);
   if (heads && kv_heads && (*kv_heads == 0 || *heads % *kv_heads != 0)) {
-    rule::fail(f, error_kind::heads_do_not_divide, Text().append(*kv_heads).append(" key heads"), Text("a divisor of ").append(*heads));
+    rule::fail(f, error_kind::heads_do_not_divide, Text().append(*kv_heads).append(" key heads"),
+               Text("a divisor of ").append(*heads));
     return false;
   }
   return true;
@@ -55,7 +58,8 @@ constexpr Outputs infer_attention(Graph& g, const NodeSpec& s, const Inputs& in,
   if (rule::get_integer(s, key::has_mask) != 0) {
     const OutputSpec& m = in[next++];
     if (m.shape.size() != 4)
-      return rule::fail(f, error_kind::wrong_mask_rank, Text("rank ").append(static_cast<std::int64_t>(m.shape.size())), "rank 4");
+      return rule::fail(f, error_kind::wrong_mask_rank, Text("rank ").append(static_cast<std::int64_t>(m.shape.size())),
+                        "rank 4");
     if (!rule::broadcast(g, m.shape, scores, both) || both != scores)
       return rule::fail(f, error_kind::shape_mismatch, shape_text(g, m.shape), shape_text(g, scores));
   }
@@ -76,28 +80,30 @@ constexpr Outputs infer_attention(Graph& g, const NodeSpec& s, const Inputs& in,
   return o;
 }
 
-/// Useful: 2·D + 2·Dv for every (query, key) pair that the mask keeps. With a mask the pairs are the symbol "nonzeros:<mask node>",
-/// known at bind.
+/// Useful: 2·D + 2·Dv for every (query, key) pair that the mask keeps. With a mask the pairs are the symbol
+/// "nonzeros:<mask node>", known at bind.
 constexpr Dim flops_attention(Graph& g, const NodeSpec& s, const Inputs& in) {
   const auto &q = in[0].shape, &v = in[2].shape;
   Dim pairs = g.dims.multiply(q[2], in[1].shape[2]);
   if (rule::get_integer(s, key::has_mask) != 0)
-    pairs = g.dims.symbol(g.strings.intern(Text("nonzeros:").append(static_cast<std::int64_t>(s.inputs[3].node)).view()));
+    pairs =
+        g.dims.symbol(g.strings.intern(Text("nonzeros:").append(static_cast<std::int64_t>(s.inputs[3].node)).view()));
   const Dim per_pair = g.dims.times(g.dims.add(q[3], v[3]), 2);
   return g.dims.multiply(g.dims.multiply(g.dims.multiply(q[0], q[1]), pairs), per_pair);
 }
 
 struct AttentionOptions {
   std::optional<Mask> mask{};
-  Node mask_tensor{};          ///< boolean, true keeps; and'ed with `mask`
-  Node bias{};                 ///< f32, broadcasts to [batch, heads, q_len, k_len]; added after scaling
-  Node sink{};                 ///< f32 [heads]: one logit a head that joins the denominator only
+  Node mask_tensor{};                       ///< boolean, true keeps; and'ed with `mask`
+  Node bias{};                              ///< f32, broadcasts to [batch, heads, q_len, k_len]; added after scaling
+  Node sink{};                              ///< f32 [heads]: one logit a head that joins the denominator only
   std::optional<scalar::Function> score{};  ///< score_mod(…): applied to each score after bias, before the mask
-  std::optional<double> scale{};  ///< default 1 / sqrt(head_dim)
+  std::optional<double> scale{};            ///< default 1 / sqrt(head_dim)
 };
 
-/// softmax(scale · q kᵀ + bias, over the keys that the mask keeps) v. Shapes q [B, H, N, D], k [B, Hkv, M, D], v [B, Hkv, M, Dv];
-/// query head h uses key head ⌊h·Hkv/H⌋. A row without an allowed key gives 0 (Vaswani et al. 2017, eq. 1).
+/// softmax(scale · q kᵀ + bias, over the keys that the mask keeps) v. Shapes q [B, H, N, D], k [B, Hkv, M, D], v [B,
+/// Hkv, M, Dv]; query head h uses key head ⌊h·Hkv/H⌋. A row without an allowed key gives 0 (Vaswani et al. 2017, eq.
+/// 1).
 constexpr Node attention(Node q, Node k, Node v, AttentionOptions o = {}, Where where = Where::current()) {
   Builder& b = *q.builder;
   if (!b.usable(q) || !b.usable(k) || !b.usable(v)) return {&b, {}};
@@ -115,9 +121,10 @@ constexpr Node attention(Node q, Node k, Node v, AttentionOptions o = {}, Where 
   if (has_bias) inputs.push_back(o.bias);
   const bool has_sink = o.sink.builder != nullptr;
   if (has_sink) inputs.push_back(o.sink);
-  s.attributes = {number(key::scale, o.scale ? *o.scale : 1.0 / square_root(head_dim ? static_cast<double>(*head_dim) : 1.0)),
-                  integer(key::has_mask, inputs.size() > 3u + has_bias + has_sink), integer(key::has_bias, has_bias),
-                  integer(key::has_sink, has_sink)};
+  s.attributes = {
+      number(key::scale, o.scale ? *o.scale : 1.0 / square_root(head_dim ? static_cast<double>(*head_dim) : 1.0)),
+      integer(key::has_mask, inputs.size() > 3u + has_bias + has_sink), integer(key::has_bias, has_bias),
+      integer(key::has_sink, has_sink)};
   if (o.score) {
     const auto root = static_cast<std::int32_t>(o.score->add_to(b.graph().scalars));
     s.attributes.push_back(scalar_attribute(key::expression, root));
@@ -145,7 +152,8 @@ struct LinearAttentionOptions {
   Node key_lengths{};                             ///< i32 [batch]
 };
 
-/// φ(q_i) Σ φ(k_j) v_jᵀ / (φ(q_i)·Σ φ(k_j) + eps) over all keys, or j ≤ i if causal (Katharopoulos et al. 2020, eq. 4–9).
+/// φ(q_i) Σ φ(k_j) v_jᵀ / (φ(q_i)·Σ φ(k_j) + eps) over all keys, or j ≤ i if causal (Katharopoulos et al. 2020, eq.
+/// 4–9).
 constexpr Node linear_attention(Node q, Node k, Node v, LinearAttentionOptions o = {}, Where where = Where::current()) {
   Builder& b = *q.builder;
   NodeSpec s = rule::spec(op::linear_attention, "", b, where);
@@ -162,13 +170,15 @@ struct SelfAttentionOptions {
   std::int64_t kv_heads = 0;  ///< 0: as many as heads
   std::int64_t head_dim = 0;  ///< 0: width / heads
   std::optional<Mask> mask{};
-  bool bias = true;            ///< of the projections
-  bool linear = false;         ///< linear attention (elu + 1) instead of softmax
+  bool bias = true;     ///< of the projections
+  bool linear = false;  ///< linear attention (elu + 1) instead of softmax
   bool linear_causal = true;
 };
 
-/// Projections q, k, v, attention over heads, and the output projection. x [B, N, W], memory [B, M, Wm]; the same for self-attention.
-constexpr Node cross_attention(std::string_view leaf, Node x, Node memory, SelfAttentionOptions o = {}, Where where = Where::current()) {
+/// Projections q, k, v, attention over heads, and the output projection. x [B, N, W], memory [B, M, Wm]; the same for
+/// self-attention.
+constexpr Node cross_attention(std::string_view leaf, Node x, Node memory, SelfAttentionOptions o = {},
+                               Where where = Where::current()) {
   Builder& b = *x.builder;
   if (!b.usable(x) || !b.usable(memory)) return {&b, {}};
   const auto shape = b.shape(x);
@@ -178,18 +188,27 @@ constexpr Node cross_attention(std::string_view leaf, Node x, Node memory, SelfA
     return {&b, {}};
   }
   if (o.heads < 1 || (o.head_dim == 0 && *width % o.heads != 0)) {
-    b.fail(op::attention, leaf, {error_kind::heads_do_not_divide_width, Text().append(o.heads).append(" heads"), Text("a divisor of width ").append(*width)}, where.line());
+    b.fail(op::attention, leaf,
+           {error_kind::heads_do_not_divide_width, Text().append(o.heads).append(" heads"),
+            Text("a divisor of width ").append(*width)},
+           where.line());
     return {&b, {}};
   }
-  const std::int64_t kv_heads = o.kv_heads == 0 ? o.heads : o.kv_heads, head_dim = o.head_dim == 0 ? *width / o.heads : o.head_dim;
+  const std::int64_t kv_heads = o.kv_heads == 0 ? o.heads : o.kv_heads,
+                     head_dim = o.head_dim == 0 ? *width / o.heads : o.head_dim;
   if (kv_heads < 1 || o.heads % kv_heads != 0) {
-    b.fail(op::attention, leaf, {error_kind::heads_do_not_divide, Text().append(kv_heads).append(" key heads"), Text("a divisor of ").append(o.heads)}, where.line());
+    b.fail(op::attention, leaf,
+           {error_kind::heads_do_not_divide, Text().append(kv_heads).append(" key heads"),
+            Text("a divisor of ").append(o.heads)},
+           where.line());
     return {&b, {}};
   }
   b.push_scope(leaf);
   const Node q = split_heads(linear("q", x, {.width = o.heads * head_dim, .bias = o.bias}, where), o.heads, "", where);
-  const Node k = split_heads(linear("k", memory, {.width = kv_heads * head_dim, .bias = o.bias}, where), kv_heads, "", where);
-  const Node v = split_heads(linear("v", memory, {.width = kv_heads * head_dim, .bias = o.bias}, where), kv_heads, "", where);
+  const Node k =
+      split_heads(linear("k", memory, {.width = kv_heads * head_dim, .bias = o.bias}, where), kv_heads, "", where);
+  const Node v =
+      split_heads(linear("v", memory, {.width = kv_heads * head_dim, .bias = o.bias}, where), kv_heads, "", where);
   Node y{&b, {}};
   if (o.linear)
     y = linear_attention(q, k, v, {.causal = o.linear_causal}, where);
@@ -200,7 +219,8 @@ constexpr Node cross_attention(std::string_view leaf, Node x, Node memory, SelfA
   return y;
 }
 
-constexpr Node self_attention(std::string_view leaf, Node x, SelfAttentionOptions o = {}, Where where = Where::current()) {
+constexpr Node self_attention(std::string_view leaf, Node x, SelfAttentionOptions o = {},
+                              Where where = Where::current()) {
   return cross_attention(leaf, x, x, o, where);
 }
 

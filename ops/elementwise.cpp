@@ -36,31 +36,22 @@ template <class T>
 T activate(T x, activation function) {
   const T half = T(0.5), one = T(1);
   switch (function) {
-    case activation::none:
-      return x;
-    case activation::relu:
-      return x < 0 ? T(0) : x;
+    case activation::none: return x;
+    case activation::relu: return x < 0 ? T(0) : x;
     // x Φ(x) (Hendrycks and Gimpel 2016, §2), and the approximation of the same section.
-    case activation::gelu:
-      return half * x * (one + std::erf(x / std::numbers::sqrt2_v<T>));
+    case activation::gelu: return half * x * (one + std::erf(x / std::numbers::sqrt2_v<T>));
     case activation::gelu_tanh: {
       const T root = std::sqrt(T(2) / std::numbers::pi_v<T>);
       return half * x * (one + std::tanh(root * (x + T(0.044715) * x * x * x)));
     }
     // x σ(x) (Elfwing et al. 2018)
-    case activation::silu:
-      return x / (one + std::exp(-x));
-    case activation::sigmoid:
-      return one / (one + std::exp(-x));
-    case activation::tanh:
-      return std::tanh(x);
-    case activation::exp:
-      return std::exp(x);
-    case activation::erf:
-      return std::erf(x);
+    case activation::silu: return x / (one + std::exp(-x));
+    case activation::sigmoid: return one / (one + std::exp(-x));
+    case activation::tanh: return std::tanh(x);
+    case activation::exp: return std::exp(x);
+    case activation::erf: return std::erf(x);
     // elu(x) + 1 (Katharopoulos et al. 2020, eq. 7)
-    case activation::elu_plus_one:
-      return x > 0 ? x + one : std::exp(x);
+    case activation::elu_plus_one: return x > 0 ? x + one : std::exp(x);
   }
   return x;
 }

@@ -32,8 +32,8 @@ constexpr Node scale(Node x, double factor, Where where = Where::current()) {
 }
 constexpr Node operator*(Node x, double factor) { return scale(x, factor); }
 
-/// Elementwise function: relu; gelu (erf form) and gelu_tanh (Hendrycks and Gimpel 2016); silu = x·sigmoid(x); sigmoid; tanh; exp;
-/// erf; elu_plus_one (the feature map of linear attention).
+/// Elementwise function: relu; gelu (erf form) and gelu_tanh (Hendrycks and Gimpel 2016); silu = x·sigmoid(x); sigmoid;
+/// tanh; exp; erf; elu_plus_one (the feature map of linear attention).
 constexpr Node activate(Node x, activation function, Where where = Where::current()) {
   NodeSpec s = rule::spec(op::activation, "", *x.builder, where);
   s.attributes.push_back(integer(key::function, static_cast<std::int64_t>(function)));

@@ -6,8 +6,10 @@
 namespace treadle {
 
 constexpr Outputs infer_embedding(Graph& g, const NodeSpec&, const Inputs& in, Failure& f) {
-  if (in[0].shape.size() != 2) return rule::fail(f, error_kind::wrong_rank, shape_text(g, in[0].shape), "a table [vocabulary, width]");
-  if (in[1].dtype != i32 && in[1].dtype != i64) return rule::fail(f, error_kind::wrong_dtype, name(in[1].dtype), "i32 or i64 ids");
+  if (in[0].shape.size() != 2)
+    return rule::fail(f, error_kind::wrong_rank, shape_text(g, in[0].shape), "a table [vocabulary, width]");
+  if (in[1].dtype != i32 && in[1].dtype != i64)
+    return rule::fail(f, error_kind::wrong_dtype, name(in[1].dtype), "i32 or i64 ids");
   std::vector<Dim> out = in[1].shape;
   out.push_back(in[0].shape[1]);
   return rule::one(out);
@@ -21,7 +23,8 @@ struct EmbeddingOptions {
 constexpr Node embedding(std::string_view leaf, Node ids, EmbeddingOptions o, Where where = Where::current()) {
   Builder& b = *ids.builder;
   if (!b.usable(ids)) return {&b, {}};
-  const Node table = b.parameter(Text(leaf).append(".weight").view(), {b.dim_number(o.vocabulary), b.dim_number(o.width)}, where);
+  const Node table =
+      b.parameter(Text(leaf).append(".weight").view(), {b.dim_number(o.vocabulary), b.dim_number(o.width)}, where);
   return b.add(rule::spec(op::embedding, leaf, b, where), {table, ids}, infer_embedding);
 }
 
@@ -31,11 +34,14 @@ constexpr Node embedding_with(Node table, Node ids, Where where = Where::current
 }
 
 constexpr Outputs infer_positions(Graph& g, const NodeSpec& s, const Inputs& in, Failure& f) {
-  if (in[0].shape.size() != 2) return rule::fail(f, error_kind::wrong_rank, shape_text(g, in[0].shape), "a table [length, width]");
-  const auto length = static_cast<Dim>(rule::get_integer(s, key::length)), offset = static_cast<Dim>(rule::get_integer(s, key::offset));
+  if (in[0].shape.size() != 2)
+    return rule::fail(f, error_kind::wrong_rank, shape_text(g, in[0].shape), "a table [length, width]");
+  const auto length = static_cast<Dim>(rule::get_integer(s, key::length)),
+             offset = static_cast<Dim>(rule::get_integer(s, key::offset));
   const auto end = g.dims.constant(g.dims.add(offset, length)), have = g.dims.constant(in[0].shape[0]);
   if (end && have && *end > *have)
-    return rule::fail(f, error_kind::shape_mismatch, Text().append(*end).append(" positions"), Text("at most ").append(*have));
+    return rule::fail(f, error_kind::shape_mismatch, Text().append(*end).append(" positions"),
+                      Text("at most ").append(*have));
   std::vector<Dim> out;
   out.push_back(length);
   out.push_back(in[0].shape[1]);
@@ -53,7 +59,8 @@ struct LearnedPositions {
   LearnedPositionsOptions options;
   Where where;
 };
-constexpr LearnedPositions learned_positions(std::string_view leaf, LearnedPositionsOptions o, Where where = Where::current()) {
+constexpr LearnedPositions learned_positions(std::string_view leaf, LearnedPositionsOptions o,
+                                             Where where = Where::current()) {
   return {leaf, o, where};
 }
 constexpr Node operator+(Node x, const LearnedPositions& p) {
@@ -61,12 +68,15 @@ constexpr Node operator+(Node x, const LearnedPositions& p) {
   if (!b.usable(x)) return x;
   const auto shape = b.shape(x);
   if (shape.size() < 2) {
-    b.fail(op::positions, p.leaf, {error_kind::wrong_rank, shape_text(b.graph(), shape), "[..., length, width]"}, p.where.line());
+    b.fail(op::positions, p.leaf, {error_kind::wrong_rank, shape_text(b.graph(), shape), "[..., length, width]"},
+           p.where.line());
     return {&b, {}};
   }
-  const Node table = b.parameter(Text(p.leaf).append(".weight").view(), {b.dim_number(p.options.length), shape.back()}, p.where);
+  const Node table =
+      b.parameter(Text(p.leaf).append(".weight").view(), {b.dim_number(p.options.length), shape.back()}, p.where);
   NodeSpec s = rule::spec(op::positions, p.leaf, b, p.where);
-  s.attributes = {dim_attribute(key::offset, b.intern(p.options.offset)), dim_attribute(key::length, shape[shape.size() - 2])};
+  s.attributes = {dim_attribute(key::offset, b.intern(p.options.offset)),
+                  dim_attribute(key::length, shape[shape.size() - 2])};
   return add(x, b.add(s, {table}, infer_positions), p.where);
 }
 
@@ -80,13 +90,17 @@ struct SinusoidalPositions {
   Where where;
 };
 /// PE(p, 2i) = sin(p / base^(2i/width)), PE(p, 2i+1) = cos(p / base^(2i/width)) (Vaswani et al. 2017, §3.5).
-constexpr SinusoidalPositions sinusoidal_positions(SinusoidalOptions o = {}, Where where = Where::current()) { return {o, where}; }
+constexpr SinusoidalPositions sinusoidal_positions(SinusoidalOptions o = {}, Where where = Where::current()) {
+  return {o, where};
+}
 
 /// The node alone: a table [length, width].
-constexpr Node sinusoidal_positions(Builder& b, DimSpec length, std::int64_t width, SinusoidalOptions o = {}, Where where = Where::current()) {
+constexpr Node sinusoidal_positions(Builder& b, DimSpec length, std::int64_t width, SinusoidalOptions o = {},
+                                    Where where = Where::current()) {
   NodeSpec s = rule::spec(op::sinusoidal_positions, "", b, where);
   const Dim rows = b.intern(length), columns = b.dim_number(width);
-  s.attributes = {dim_attribute(key::offset, b.intern(o.offset)), dim_attribute(key::length, rows), number(key::base, o.base)};
+  s.attributes = {dim_attribute(key::offset, b.intern(o.offset)), dim_attribute(key::length, rows),
+                  number(key::base, o.base)};
   return b.add(s, {}, [&](Graph&, const NodeSpec&, const Inputs&, Failure&) { return rule::one({rows, columns}); });
 }
 constexpr Node operator+(Node x, const SinusoidalPositions& p) {
@@ -94,12 +108,13 @@ constexpr Node operator+(Node x, const SinusoidalPositions& p) {
   if (!b.usable(x)) return x;
   const auto shape = b.shape(x);
   if (shape.size() < 2) {
-    b.fail(op::sinusoidal_positions, "", {error_kind::wrong_rank, shape_text(b.graph(), shape), "[..., length, width]"}, p.where.line());
+    b.fail(op::sinusoidal_positions, "", {error_kind::wrong_rank, shape_text(b.graph(), shape), "[..., length, width]"},
+           p.where.line());
     return {&b, {}};
   }
   NodeSpec s = rule::spec(op::sinusoidal_positions, "", b, p.where);
-  s.attributes = {dim_attribute(key::offset, b.intern(p.options.offset)), dim_attribute(key::length, shape[shape.size() - 2]),
-                  number(key::base, p.options.base)};
+  s.attributes = {dim_attribute(key::offset, b.intern(p.options.offset)),
+                  dim_attribute(key::length, shape[shape.size() - 2]), number(key::base, p.options.base)};
   const Node table = b.add(s, {}, [&](Graph&, const NodeSpec&, const Inputs&, Failure&) {
     return rule::one({shape[shape.size() - 2], shape.back()});
   });

@@ -29,8 +29,10 @@ constexpr Node transpose(Node x, std::initializer_list<int> perm, Where where = 
   }
   s.attributes.push_back(integer(key::perm, code));
   if (x.builder->usable(x) && perm.size() != x.builder->shape(x).size()) {
-    x.builder->fail(op::transpose, "", {error_kind::wrong_rank, Text().append(static_cast<std::int64_t>(perm.size())).append(" axes"),
-                    shape_text(x.builder->graph(), x.builder->shape(x))}, where.line());
+    x.builder->fail(op::transpose, "",
+                    {error_kind::wrong_rank, Text().append(static_cast<std::int64_t>(perm.size())).append(" axes"),
+                     shape_text(x.builder->graph(), x.builder->shape(x))},
+                    where.line());
   }
   return x.builder->add(s, {x}, infer_transpose);
 }
@@ -42,7 +44,8 @@ constexpr Node transpose(Node x, Where where = Where::current()) {
   if (x.builder->usable(x) && rank < 2)
     x.builder->fail(op::transpose, "", {error_kind::wrong_rank, "fewer than two dims", "[..., m, n]"}, where.line());
   std::int64_t code = 0, digit = 1;
-  for (std::int64_t i = 0; i < rank; ++i, digit *= 8) code += digit * (i + 2 < rank ? i : i + 2 == rank ? i + 1 : i - 1);
+  for (std::int64_t i = 0; i < rank; ++i, digit *= 8)
+    code += digit * (i + 2 < rank ? i : i + 2 == rank ? i + 1 : i - 1);
   s.attributes.push_back(integer(key::perm, code));
   return x.builder->add(s, {x}, infer_transpose);
 }
@@ -85,7 +88,8 @@ constexpr Node merge_heads(Node x, Where where = Where::current()) {
 constexpr Outputs infer_concatenate(Graph& g, const NodeSpec& s, const Inputs& in, Failure& f) {
   const auto axis = static_cast<std::size_t>(rule::get_integer(s, key::axis));
   if (axis >= in[0].shape.size())
-    return rule::fail(f, error_kind::bad_attribute, Text("axis ").append(static_cast<std::int64_t>(axis)), shape_text(g, in[0].shape));
+    return rule::fail(f, error_kind::bad_attribute, Text("axis ").append(static_cast<std::int64_t>(axis)),
+                      shape_text(g, in[0].shape));
   std::vector<Dim> out = in[0].shape;
   for (std::size_t n = 1; n < in.size(); ++n) {
     std::vector<Dim> x = in[n].shape;
@@ -108,12 +112,15 @@ constexpr Node concatenate(const std::vector<Node>& parts, std::int64_t axis, Wh
 constexpr Outputs infer_slice(Graph& g, const NodeSpec& s, const Inputs& in, Failure& f) {
   const auto axis = static_cast<std::size_t>(rule::get_integer(s, key::axis));
   if (axis >= in[0].shape.size())
-    return rule::fail(f, error_kind::bad_attribute, Text("axis ").append(static_cast<std::int64_t>(axis)), shape_text(g, in[0].shape));
+    return rule::fail(f, error_kind::bad_attribute, Text("axis ").append(static_cast<std::int64_t>(axis)),
+                      shape_text(g, in[0].shape));
   std::vector<Dim> out = in[0].shape;
-  const auto begin = static_cast<Dim>(rule::get_integer(s, key::begin)), length = static_cast<Dim>(rule::get_integer(s, key::length));
+  const auto begin = static_cast<Dim>(rule::get_integer(s, key::begin)),
+             length = static_cast<Dim>(rule::get_integer(s, key::length));
   const auto end = g.dims.constant(g.dims.add(begin, length)), have = g.dims.constant(out[axis]);
   if (end && have && *end > *have)
-    return rule::fail(f, error_kind::shape_mismatch, Text("a slice that ends at ").append(*end), Text("at most ").append(*have));
+    return rule::fail(f, error_kind::shape_mismatch, Text("a slice that ends at ").append(*end),
+                      Text("at most ").append(*have));
   out[axis] = length;
   return rule::one(out, in[0].dtype);
 }
@@ -122,7 +129,8 @@ constexpr Outputs infer_slice(Graph& g, const NodeSpec& s, const Inputs& in, Fai
 constexpr Node slice(Node x, std::int64_t axis, DimSpec begin, DimSpec length, Where where = Where::current()) {
   Builder& b = *x.builder;
   NodeSpec s = rule::spec(op::slice, "", b, where);
-  s.attributes = {integer(key::axis, axis), dim_attribute(key::begin, b.intern(begin)), dim_attribute(key::length, b.intern(length))};
+  s.attributes = {integer(key::axis, axis), dim_attribute(key::begin, b.intern(begin)),
+                  dim_attribute(key::length, b.intern(length))};
   return b.add(s, {x}, infer_slice);
 }
 
@@ -132,7 +140,8 @@ constexpr Outputs infer_append(Graph& g, const NodeSpec& s, const Inputs& in, Fa
   if (axis >= out.size() || rows.size() != out.size())
     return rule::fail(f, error_kind::wrong_rank, shape_text(g, rows), shape_text(g, out));
   out[axis] = rows[axis];
-  if (rows != out) return rule::fail(f, error_kind::shape_mismatch, shape_text(g, in[1].shape), shape_text(g, in[0].shape));
+  if (rows != out)
+    return rule::fail(f, error_kind::shape_mismatch, shape_text(g, in[1].shape), shape_text(g, in[0].shape));
   out[axis] = g.dims.add(static_cast<Dim>(rule::get_integer(s, key::offset)), rows[axis]);
   return rule::one(out, in[0].dtype);
 }

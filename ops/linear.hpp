@@ -14,7 +14,8 @@ constexpr Outputs infer_linear(Graph& g, const NodeSpec& s, const Inputs& in, Fa
   const auto& x = in[0].shape;
   const auto& w = in[1].shape;
   if (x.empty() || w.size() != 2)
-    return rule::fail(f, error_kind::wrong_rank, shape_text(g, x.empty() ? x : w), "x [..., in] and a weight [out, in]");
+    return rule::fail(f, error_kind::wrong_rank, shape_text(g, x.empty() ? x : w),
+                      "x [..., in] and a weight [out, in]");
   if (x.back() != w[1]) return rule::fail(f, error_kind::wrong_width, dim_text(g, x.back()), dim_text(g, w[1]));
   std::vector<Dim> out = x;
   out.back() = w[0];
@@ -22,7 +23,8 @@ constexpr Outputs infer_linear(Graph& g, const NodeSpec& s, const Inputs& in, Fa
   if (rule::get_integer(s, key::has_bias) != 0) {
     const auto& b = in[next++].shape;
     if (b.size() != 1 || b[0] != w[0])
-      return rule::fail(f, error_kind::shape_mismatch, shape_text(g, b), Text("[").append(dim_text(g, w[0]).view()).append("]"));
+      return rule::fail(f, error_kind::shape_mismatch, shape_text(g, b),
+                        Text("[").append(dim_text(g, w[0]).view()).append("]"));
   }
   if (rule::get_integer(s, key::has_residual) != 0 && in[next].shape != out)
     return rule::fail(f, error_kind::shape_mismatch, shape_text(g, in[next].shape), shape_text(g, out));
@@ -44,11 +46,13 @@ constexpr Node linear(std::string_view leaf, Node x, LinearOptions o, Where wher
     return {&b, {}};
   }
   if (o.width < 1) {
-    b.fail(op::linear, leaf, {error_kind::bad_attribute, Text("width ").append(o.width), "a width of at least 1"}, where.line());
+    b.fail(op::linear, leaf, {error_kind::bad_attribute, Text("width ").append(o.width), "a width of at least 1"},
+           where.line());
     return {&b, {}};
   }
   if (!b.graph().dims.constant(shape.back())) {
-    b.fail(op::linear, leaf, {error_kind::wrong_width, dim_text(b.graph(), shape.back()), "a width known at compile time"}, where.line());
+    b.fail(op::linear, leaf,
+           {error_kind::wrong_width, dim_text(b.graph(), shape.back()), "a width known at compile time"}, where.line());
     return {&b, {}};
   }
   const Dim out = b.dim_number(o.width);
@@ -73,11 +77,13 @@ constexpr Outputs infer_matmul(Graph& g, const NodeSpec&, const Inputs& in, Fail
   const auto& b = in[1].shape;
   if (a.size() < 2 || b.size() < 2)
     return rule::fail(f, error_kind::wrong_rank, shape_text(g, a.size() < 2 ? a : b), "at least two dims");
-  if (a.back() != b[b.size() - 2]) return rule::fail(f, error_kind::wrong_width, dim_text(g, b[b.size() - 2]), dim_text(g, a.back()));
+  if (a.back() != b[b.size() - 2])
+    return rule::fail(f, error_kind::wrong_width, dim_text(g, b[b.size() - 2]), dim_text(g, a.back()));
   std::vector<Dim> left, right, out;
   for (std::size_t i = 0; i + 2 < a.size(); ++i) left.push_back(a[i]);
   for (std::size_t i = 0; i + 2 < b.size(); ++i) right.push_back(b[i]);
-  if (!rule::broadcast(g, left, right, out)) return rule::fail(f, error_kind::shape_mismatch, shape_text(g, b), shape_text(g, a));
+  if (!rule::broadcast(g, left, right, out))
+    return rule::fail(f, error_kind::shape_mismatch, shape_text(g, b), shape_text(g, a));
   out.push_back(a[a.size() - 2]);
   out.push_back(b.back());
   return rule::one(out);

@@ -9,7 +9,8 @@ namespace treadle {
 using mask::Mask;
 
 constexpr Outputs infer_mask(Graph& g, const NodeSpec& s, const Inputs& in, Failure& f) {
-  const auto q_len = static_cast<Dim>(rule::get_integer(s, key::q_len)), k_len = static_cast<Dim>(rule::get_integer(s, key::k_len));
+  const auto q_len = static_cast<Dim>(rule::get_integer(s, key::q_len)),
+             k_len = static_cast<Dim>(rule::get_integer(s, key::k_len));
   std::vector<Dim> shape;
   shape.push_back(g.dims.number(1));
   shape.push_back(g.dims.number(1));
@@ -19,7 +20,8 @@ constexpr Outputs infer_mask(Graph& g, const NodeSpec& s, const Inputs& in, Fail
     const auto& t = in[0].shape;
     if (in[0].dtype != boolean) return rule::fail(f, error_kind::wrong_dtype, name(in[0].dtype), "bool, true keeps");
     if (t.size() < 2 || t.size() > 4)
-      return rule::fail(f, error_kind::wrong_mask_rank, Text("rank ").append(static_cast<std::int64_t>(t.size())), "rank 2 to 4: [batch, heads, q_len, k_len]");
+      return rule::fail(f, error_kind::wrong_mask_rank, Text("rank ").append(static_cast<std::int64_t>(t.size())),
+                        "rank 2 to 4: [batch, heads, q_len, k_len]");
     std::vector<Dim> both;
     if (!rule::broadcast(g, t, shape, both) || both[2] != q_len || both[3] != k_len)
       return rule::fail(f, error_kind::shape_mismatch, shape_text(g, t), shape_text(g, shape));
@@ -30,7 +32,8 @@ constexpr Outputs infer_mask(Graph& g, const NodeSpec& s, const Inputs& in, Fail
 
 namespace rule {
 /// Appends the graph inputs that hold the tables of the expression at `root`, in order of first appearance.
-constexpr bool add_tables(Builder& b, std::int32_t root, std::vector<Node>& inputs, std::string_view leaf, op o, const Where& where) {
+constexpr bool add_tables(Builder& b, std::int32_t root, std::vector<Node>& inputs, std::string_view leaf, op o,
+                          const Where& where) {
   Graph& g = b.graph();
   std::vector<std::int32_t> stack{root}, seen;
   std::vector<Text> names;
@@ -59,7 +62,9 @@ constexpr bool add_tables(Builder& b, std::int32_t root, std::vector<Node>& inpu
       if ((g.nodes[i].op == op::input || g.nodes[i].op == op::parameter) && g.strings[g.nodes[i].leaf] == t.view())
         found = static_cast<std::int32_t>(i);
     if (found < 0) {
-      b.fail(o, leaf, {error_kind::unknown_table, Text("lookup \"").append(t.view()).append("\""), "the name of an input"}, where.line());
+      b.fail(o, leaf,
+             {error_kind::unknown_table, Text("lookup \"").append(t.view()).append("\""), "the name of an input"},
+             where.line());
       return false;
     }
     inputs.push_back({&b, {found, 0}});
@@ -72,8 +77,8 @@ constexpr bool add_tables(Builder& b, std::int32_t root, std::vector<Node>& inpu
 constexpr Node mask_node(Builder& b, const Mask& m, Dim q_len, Dim k_len, Where where = Where::current()) {
   NodeSpec s = rule::spec(op::mask, "", b, where);
   const auto root = static_cast<std::int32_t>(m.add_to(b.graph().scalars));
-  s.attributes = {integer(key::has_tensor, 0), scalar_attribute(key::expression, root), dim_attribute(key::q_len, q_len),
-                  dim_attribute(key::k_len, k_len)};
+  s.attributes = {integer(key::has_tensor, 0), scalar_attribute(key::expression, root),
+                  dim_attribute(key::q_len, q_len), dim_attribute(key::k_len, k_len)};
   std::vector<Node> inputs;
   if (!rule::add_tables(b, root, inputs, "mask", op::mask, where)) return {&b, {}};
   return b.add(s, inputs, infer_mask);
@@ -82,7 +87,8 @@ constexpr Node mask_node(Builder& b, const Mask& m, DimSpec q_len, DimSpec k_len
   return mask_node(b, m, b.intern(q_len), b.intern(k_len), where);
 }
 
-/// A mask node from a boolean tensor (true keeps) that broadcasts to [batch, heads, q_len, k_len]; and'ed with `m` where given.
+/// A mask node from a boolean tensor (true keeps) that broadcasts to [batch, heads, q_len, k_len]; and'ed with `m`
+/// where given.
 constexpr Node mask_node(Node tensor, Dim q_len, Dim k_len, const Mask* m = nullptr, Where where = Where::current()) {
   Builder& b = *tensor.builder;
   NodeSpec s = rule::spec(op::mask, "", b, where);

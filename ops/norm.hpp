@@ -15,7 +15,8 @@ constexpr Outputs infer_norm(Graph& g, const NodeSpec&, const Inputs& in, Failur
   if (in[0].shape.empty()) return rule::fail(f, error_kind::wrong_rank, "a scalar", "[..., width]");
   for (std::size_t i = 1; i < in.size(); ++i)
     if (in[i].shape.size() != 1 || in[i].shape[0] != in[0].shape.back())
-      return rule::fail(f, error_kind::wrong_width, shape_text(g, in[i].shape), Text("[").append(dim_text(g, in[0].shape.back()).view()).append("]"));
+      return rule::fail(f, error_kind::wrong_width, shape_text(g, in[i].shape),
+                        Text("[").append(dim_text(g, in[0].shape.back()).view()).append("]"));
   return rule::one(in[0].shape);
 }
 

@@ -51,7 +51,9 @@ constexpr Outputs one(std::vector<Dim> shape, DType dtype = f32) {
   return o;
 }
 
-constexpr Outputs same_as_first(Graph&, const NodeSpec&, const Inputs& in, Failure&) { return one(in[0].shape, in[0].dtype); }
+constexpr Outputs same_as_first(Graph&, const NodeSpec&, const Inputs& in, Failure&) {
+  return one(in[0].shape, in[0].dtype);
+}
 
 /// NumPy broadcasting from the right; false if the shapes do not fit.
 constexpr bool broadcast(Graph& g, const std::vector<Dim>& a, const std::vector<Dim>& b, std::vector<Dim>& out) {

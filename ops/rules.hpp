@@ -73,7 +73,8 @@ struct Cost {
   Dim flops = 0, bytes = 0;
 };
 
-/// Adds the dims to the graph's pool. A mask's non-zeros are a symbol that is known at bind. A repeat's body counts `times`.
+/// Adds the dims to the graph's pool. A mask's non-zeros are a symbol that is known at bind. A repeat's body counts
+/// `times`.
 constexpr Cost cost_of(Graph& g, std::int32_t n) {
   const NodeSpec s = spec_of(g, n);
   const Inputs in = inputs_of(g, n);

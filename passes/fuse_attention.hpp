@@ -100,8 +100,7 @@ constexpr bool match_scores(const Rewriter& r, Value v, Scores& s) {
         s.keys = strip_scales(r, r.input(n, 1), s.scale);
         s.product = n;
         return true;
-      default:
-        return false;
+      default: return false;
     }
   }
 }

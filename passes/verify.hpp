@@ -271,8 +271,7 @@ constexpr bool dtypes(Context& c, std::int32_t n) {
       for (Value v : c.g.inputs(n))
         if (c.g.info(v).dtype != c.g.info(c.g.inputs(n)[0]).dtype) return false;
       return true;
-    default:
-      return true;
+    default: return true;
   }
 }
 
@@ -284,10 +283,8 @@ constexpr bool inferred(Context& c, std::int32_t n) {
     case op::state:
     case op::region_input:
     case op::repeat:
-    case op::sinusoidal_positions:
-      return true;
-    default:
-      break;
+    case op::sinusoidal_positions: return true;
+    default: break;
   }
   const InferRule infer = rule_of(c.g.nodes[n].op).infer;
   Failure failure;

@@ -315,23 +315,14 @@ class Interpreter {
     const double eps = g_.get_number(n, key::eps);
 
     switch (g_.nodes[static_cast<std::size_t>(n)].op) {
-      case op::input:
-        return {input(n)};
-      case op::parameter:
-        return {parameter(n, frame)};
-      case op::state:
-        return {state(n)};
-      case op::region_input:
-        return {frame.arguments.at(static_cast<std::size_t>(g_.get_integer(n, key::index)))};
-      case op::repeat:
-        return repeat(n, frame);
-      case op::output:
-        outputs_[std::string(g_.leaf(n))] = x(0);
-        return {};
-      case op::append:
-        return {hold(append_to_state(n, frame))};
-      case op::embedding:
-        return {hold(embedding(x(0), x(1)))};
+      case op::input: return {input(n)};
+      case op::parameter: return {parameter(n, frame)};
+      case op::state: return {state(n)};
+      case op::region_input: return {frame.arguments.at(static_cast<std::size_t>(g_.get_integer(n, key::index)))};
+      case op::repeat: return repeat(n, frame);
+      case op::output: outputs_[std::string(g_.leaf(n))] = x(0); return {};
+      case op::append: return {hold(append_to_state(n, frame))};
+      case op::embedding: return {hold(embedding(x(0), x(1)))};
       case op::positions:
         return {hold(positions(x(0), integer(n, key::offset, frame), integer(n, key::length, frame)))};
       case op::sinusoidal_positions:
@@ -342,48 +333,36 @@ class Interpreter {
         for (std::size_t i = 0; i < in.size(); ++i) parts.push_back(&x(i));
         return {hold(concatenate(parts, static_cast<int>(integer(n, key::axis, frame))))};
       }
-      case op::slice:
-        return {hold(slice_node(n, frame))};
+      case op::slice: return {hold(slice_node(n, frame))};
       case op::transpose: {
         std::vector<int> perm;
         std::int64_t digits = g_.get_integer(n, key::perm);
         for (std::int64_t i = 0; i < x(0).rank(); ++i, digits /= 8) perm.push_back(static_cast<int>(digits % 8));
         return {hold(transpose(x(0), perm))};
       }
-      case op::split_heads:
-        return {hold(split_heads(x(0), integer(n, key::heads, frame)))};
-      case op::merge_heads:
-        return {hold(merge_heads(x(0)))};
-      case op::add:
-        return {hold(add(x(0), x(1)))};
-      case op::multiply:
-        return {hold(multiply(x(0), x(1)))};
-      case op::scale:
-        return {hold(scale(x(0), g_.get_number(n, key::factor, 1)))};
+      case op::split_heads: return {hold(split_heads(x(0), integer(n, key::heads, frame)))};
+      case op::merge_heads: return {hold(merge_heads(x(0)))};
+      case op::add: return {hold(add(x(0), x(1)))};
+      case op::multiply: return {hold(multiply(x(0), x(1)))};
+      case op::scale: return {hold(scale(x(0), g_.get_number(n, key::factor, 1)))};
       case op::linear: {
         next = 2;
         const Array<T>* bias = optional(key::has_bias);
         const Array<T>* residual = optional(key::has_residual);
         return {hold(linear(x(0), x(1), bias, residual, function))};
       }
-      case op::matmul:
-        return {hold(matmul(x(0), x(1)))};
-      case op::activation:
-        return {hold(activate(x(0), function))};
-      case op::softmax:
-        return {hold(softmax(x(0)))};
-      case op::mask:
-        return {mask_node(n, frame)};
-      case op::mask_to_bias:
-        return {hold(mask_to_bias(x(0)))};
+      case op::matmul: return {hold(matmul(x(0), x(1)))};
+      case op::activation: return {hold(activate(x(0), function))};
+      case op::softmax: return {hold(softmax(x(0)))};
+      case op::mask: return {mask_node(n, frame)};
+      case op::mask_to_bias: return {hold(mask_to_bias(x(0)))};
       case op::select: {
         const std::vector<std::int64_t>& shape = x(1).shape;
         const std::size_t rank = shape.size();
         const Array<T>& mask = mask_array(frame, in[0], rank < 4 ? 1 : shape[rank - 4], rank < 3 ? 1 : shape[rank - 3]);
         return {hold(select(mask, x(1), g_.get_number(n, key::value)))};
       }
-      case op::attention:
-        return attention_node(n, frame);
+      case op::attention: return attention_node(n, frame);
       case op::linear_attention: {
         next = 3;
         const Array<T>* lengths = optional(key::has_mask);

@@ -45,21 +45,11 @@ Array<T> from_view(const TensorView& view) {
   out.data.resize(static_cast<std::size_t>(view.size()));
   for_each_offset(view, [&](std::size_t i, std::int64_t at) {
     switch (view.dtype) {
-      case DType::f32:
-        out.data[i] = static_cast<T>(view.as<const float>()[at]);
-        break;
-      case DType::f64:
-        out.data[i] = static_cast<T>(view.as<const double>()[at]);
-        break;
-      case DType::i32:
-        out.data[i] = exactly<T>(view.as<const std::int32_t>()[at]);
-        break;
-      case DType::i64:
-        out.data[i] = exactly<T>(view.as<const std::int64_t>()[at]);
-        break;
-      case DType::boolean:
-        out.data[i] = view.as<const std::uint8_t>()[at] != 0 ? T(1) : T(0);
-        break;
+      case DType::f32: out.data[i] = static_cast<T>(view.as<const float>()[at]); break;
+      case DType::f64: out.data[i] = static_cast<T>(view.as<const double>()[at]); break;
+      case DType::i32: out.data[i] = exactly<T>(view.as<const std::int32_t>()[at]); break;
+      case DType::i64: out.data[i] = exactly<T>(view.as<const std::int64_t>()[at]); break;
+      case DType::boolean: out.data[i] = view.as<const std::uint8_t>()[at] != 0 ? T(1) : T(0); break;
     }
   });
   return out;
@@ -73,21 +63,11 @@ void to_view(const Array<T>& from, const TensorView& to) {
   for_each_offset(to, [&](std::size_t i, std::int64_t at) {
     const T v = from.data[i];
     switch (to.dtype) {
-      case DType::f32:
-        to.as<float>()[at] = static_cast<float>(v);
-        break;
-      case DType::f64:
-        to.as<double>()[at] = static_cast<double>(v);
-        break;
-      case DType::i32:
-        to.as<std::int32_t>()[at] = static_cast<std::int32_t>(v);
-        break;
-      case DType::i64:
-        to.as<std::int64_t>()[at] = static_cast<std::int64_t>(v);
-        break;
-      case DType::boolean:
-        to.as<std::uint8_t>()[at] = v != 0 ? 1 : 0;
-        break;
+      case DType::f32: to.as<float>()[at] = static_cast<float>(v); break;
+      case DType::f64: to.as<double>()[at] = static_cast<double>(v); break;
+      case DType::i32: to.as<std::int32_t>()[at] = static_cast<std::int32_t>(v); break;
+      case DType::i64: to.as<std::int64_t>()[at] = static_cast<std::int64_t>(v); break;
+      case DType::boolean: to.as<std::uint8_t>()[at] = v != 0 ? 1 : 0; break;
     }
   });
 }

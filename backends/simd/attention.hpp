@@ -1,8 +1,9 @@
 #pragma once
-// Tiled attention with online softmax (Milakov and Gimelshein 2018; Dao 2023), transposed: a strip of queries lies in the lanes.
+// Tiled attention with online softmax (Milakov and Gimelshein 2018; Dao 2023), transposed: a strip of queries lies in
+// the lanes.
 //
-//   Sᵀ[key][query] = Σ_d K[key][d] · Qᵀ[d][query]        K and V are read where they are, one number broadcast at a time;
-//   Oᵀ[e][query]  += Σ_key V[key][e] · Pᵀ[key][query]     only the strip's queries and outputs are transposed.
+//   Sᵀ[key][query] = Σ_d K[key][d] · Qᵀ[d][query]        K and V are read where they are, one number broadcast at a
+//   time; Oᵀ[e][query]  += Σ_key V[key][e] · Pᵀ[key][query]     only the strip's queries and outputs are transposed.
 //
 // So softmax is vertical (no reduction across lanes), and the rescaling of O is folded into loading its accumulators.
 // Softmax runs in base 2; scale·log2 e goes into Qᵀ unless a bias or a score function needs natural scores.
@@ -24,8 +25,8 @@ struct AttentionWork {
   static constexpr std::int64_t strip = Shape<Isa>::lanes;
   static constexpr std::int64_t block = Ops<Isa>::registers == 32 ? 192 : 128;
 
-  float *q, *o, *s, *bias;               // Qᵀ [head_dim][ld], Oᵀ [value_dim][ld], Sᵀ then Pᵀ [block][ld], one row of bias
-  float *top, *sum, *alpha, *shift;      // running maximum and sum of each lane, what O is rescaled by, the finite maximum
+  float *q, *o, *s, *bias;           // Qᵀ [head_dim][ld], Oᵀ [value_dim][ld], Sᵀ then Pᵀ [block][ld], one row of bias
+  float *top, *sum, *alpha, *shift;  // running maximum and sum of each lane, what O is rescaled by, the finite maximum
   void *tiles, *score;
   std::size_t bytes;
 
@@ -48,7 +49,8 @@ struct AttentionWork {
 template <class Isa, int Vectors>
 class AttentionStrip {
  public:
-  AttentionStrip(const kernel::Attention& a, const AttentionWork<Isa>& w, std::int64_t b, std::int64_t h, std::int64_t q0, std::int64_t count)
+  AttentionStrip(const kernel::Attention& a, const AttentionWork<Isa>& w, std::int64_t b, std::int64_t h,
+                 std::int64_t q0, std::int64_t count)
       : a_(a), w_(w), b_(b), h_(h), q0_(q0), count_(count), dim_(a.q.shape[3]), values_(a.v.shape[3]) {
     const std::int64_t kv = h / (a.q.shape[1] / a.k.shape[1]);
     k_ = a.k.template as<const float>() + b * a.k.strides[0] + kv * a.k.strides[1];
@@ -85,7 +87,8 @@ class AttentionStrip {
   static constexpr float infinity = std::numeric_limits<float>::infinity();
 
   void begin() {
-    const float* q = a_.q.template as<const float>() + b_ * a_.q.strides[0] + h_ * a_.q.strides[1] + q0_ * a_.q.strides[2];
+    const float* q =
+        a_.q.template as<const float>() + b_ * a_.q.strides[0] + h_ * a_.q.strides[1] + q0_ * a_.q.strides[2];
     transpose_in<Isa>(q, a_.q.strides[2], count_, dim_, w_.q, ld, hooked_ ? a_.scale : a_.scale * log2e);
     for (std::int64_t i = 0; i < values_ * ld; i += width) V(0.0f).store(w_.o + i);
     for (int i = 0; i < ld; i += width) {
@@ -98,14 +101,17 @@ class AttentionStrip {
     const std::int64_t keys = k1 - k0;
     V top[Vectors];
     unroll<Vectors>([&](auto v) { top[v] = V::load(w_.top + v * width); });
-    if (!hooked_ && bits == nullptr) scores<true>(k0, keys, top);
+    if (!hooked_ && bits == nullptr)
+      scores<true>(k0, keys, top);
     else {
       scores<false>(k0, keys, top);
       adjust(k0, keys, bits, top);
     }
     weights(keys, top);
-    if ((bits != nullptr || hooked_) && !finite(k0, keys)) accumulate_exactly(k0, keys);
-    else accumulate(k0, keys);
+    if ((bits != nullptr || hooked_) && !finite(k0, keys))
+      accumulate_exactly(k0, keys);
+    else
+      accumulate(k0, keys);
   }
 
   /// Sᵀ of the tile, and with Plain its maximum while the scores are still in registers.
@@ -237,13 +243,17 @@ class AttentionStrip {
         (V::load(o) * V::load(w_.alpha + v * width)).store(o);
       });
     }
-    float* out = a_.out.template as<float>() + b_ * a_.out.strides[0] + h_ * a_.out.strides[1] + q0_ * a_.out.strides[2];
+    float* out =
+        a_.out.template as<float>() + b_ * a_.out.strides[0] + h_ * a_.out.strides[1] + q0_ * a_.out.strides[2];
     transpose_out<Isa>(w_.o, ld, count_, values_, out, a_.out.strides[2]);
     if (!a_.lse) return;
-    float* lse = a_.lse.template as<float>() + b_ * a_.lse.strides[0] + h_ * a_.lse.strides[1] + q0_ * a_.lse.strides[2];
+    float* lse =
+        a_.lse.template as<float>() + b_ * a_.lse.strides[0] + h_ * a_.lse.strides[1] + q0_ * a_.lse.strides[2];
     for (std::int64_t q = 0; q < count_; ++q) {
       const double sum = w_.sum[q];
-      lse[q * a_.lse.strides[2]] = sum == 0 ? -infinity : static_cast<float>(static_cast<double>(w_.top[q]) * 0.69314718055994531 + std::log(sum));
+      lse[q * a_.lse.strides[2]] =
+          sum == 0 ? -infinity
+                   : static_cast<float>(static_cast<double>(w_.top[q]) * 0.69314718055994531 + std::log(sum));
     }
   }
 

@@ -1,10 +1,10 @@
 #pragma once
 // The one inner loop of every product: a block of rows × vectors that stays in registers.
 //
-// The vector operand is b[k], a row of lanes; the other operand is one number of `a`, broadcast, read in its natural layout.
-// Attention's scores (a = keys, b = Qᵀ), its values (a = Vᵀ, b = P) and matrix products (a = activations, b = packed weights)
-// are all this loop. Each element is a chain of fma in order of k, whatever the shape of the block, so that results do not
-// depend on how the rows are divided.
+// The vector operand is b[k], a row of lanes; the other operand is one number of `a`, broadcast, read in its natural
+// layout. Attention's scores (a = keys, b = Qᵀ), its values (a = Vᵀ, b = P) and matrix products (a = activations, b =
+// packed weights) are all this loop. Each element is a chain of fma in order of k, whatever the shape of the block, so
+// that results do not depend on how the rows are divided.
 
 #include <treadle/backends/simd/facade.hpp>
 
@@ -27,8 +27,8 @@ using Constant = std::integral_constant<int, N>;
 /// f(Constant<0>), …, f(Constant<N − 1>), written out.
 template <int N, class F>
 [[gnu::always_inline]] inline void unroll(F&& f) {
-  [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) { (f(Constant<I>{}), ...); }
-  (std::make_integer_sequence<int, N>{});
+  [&]<int... I>(std::integer_sequence<int, I...>)
+      __attribute__((always_inline)) { (f(Constant<I>{}), ...); }(std::make_integer_sequence<int, N>{});
 }
 
 template <class Isa, int Rows, int Vectors>
@@ -36,7 +36,8 @@ struct Accumulators {
   Vec<Isa> at[Rows][Vectors];
 
   [[gnu::always_inline]] void clear() {
-    unroll<Rows * Vectors>([&](auto i) __attribute__((always_inline)) { at[i / Vectors][i % Vectors] = Vec<Isa>(0.0f); });
+    unroll<Rows * Vectors>([&](auto i)
+                               __attribute__((always_inline)) { at[i / Vectors][i % Vectors] = Vec<Isa>(0.0f); });
   }
   /// f(row, vector, accumulator&)
   template <class F>
@@ -49,8 +50,9 @@ struct Accumulators {
 
 /// acc[r][v] += Σ_k a[r·stride + k] · b[k·ld + v·width] (rows of a are contiguous).
 template <class Isa, int Rows, int Vectors>
-[[gnu::always_inline]] inline void multiply_rows(Accumulators<Isa, Rows, Vectors>& acc, const float* a, std::int64_t stride,
-                                                 const float* b, std::int64_t ld, std::int64_t depth) {
+[[gnu::always_inline]] inline void multiply_rows(Accumulators<Isa, Rows, Vectors>& acc, const float* a,
+                                                 std::int64_t stride, const float* b, std::int64_t ld,
+                                                 std::int64_t depth) {
   const float* row[Rows];
   unroll<Rows>([&](auto r) __attribute__((always_inline)) { row[r] = a + r * stride; });
 #pragma GCC unroll 2
@@ -67,8 +69,9 @@ template <class Isa, int Rows, int Vectors>
 
 /// acc[r][v] += Σ_k a[r + k·stride] · b[k·ld + v·width] (columns of a are contiguous).
 template <class Isa, int Rows, int Vectors>
-[[gnu::always_inline]] inline void multiply_columns(Accumulators<Isa, Rows, Vectors>& acc, const float* a, std::int64_t stride,
-                                                    const float* b, std::int64_t ld, std::int64_t depth) {
+[[gnu::always_inline]] inline void multiply_columns(Accumulators<Isa, Rows, Vectors>& acc, const float* a,
+                                                    std::int64_t stride, const float* b, std::int64_t ld,
+                                                    std::int64_t depth) {
 #pragma GCC unroll 2
   for (std::int64_t k = 0; k < depth; ++k, a += stride, b += ld) {
     Vec<Isa> lanes[Vectors];

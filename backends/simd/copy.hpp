@@ -45,7 +45,8 @@ void copy_rows_of(const kernel::Copy& a, const CopyPlan& p, std::int64_t first, 
       to += at * p.to[i];
     }
     const std::int64_t n = p.shape[5], sf = p.from[5], st = p.to[5];
-    if (sf == 1 && st == 1) std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(T));
+    if (sf == 1 && st == 1)
+      std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(T));
     else
       for (std::int64_t i = 0; i < n; ++i) to[i * st] = from[i * sf];
   }
@@ -77,7 +78,8 @@ void run_embedding(const kernel::Embedding& a, std::size_t first, std::size_t la
   const auto bytes = static_cast<std::size_t>(a.table.shape[1]) * sizeof(float);
   for (std::int64_t r = begin; r < end; ++r) {
     const std::int64_t at = r * a.ids.strides[0];
-    const std::int64_t id = a.ids.dtype == i64 ? a.ids.as<const std::int64_t>()[at] : a.ids.as<const std::int32_t>()[at];
+    const std::int64_t id =
+        a.ids.dtype == i64 ? a.ids.as<const std::int64_t>()[at] : a.ids.as<const std::int32_t>()[at];
     float* out = a.out.as<float>() + r * a.out.strides[0];
     const bool good = id >= 0 && id < a.table.shape[0];
     if (good) {

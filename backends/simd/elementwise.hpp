@@ -12,7 +12,11 @@ struct Pieces {
   static constexpr std::int64_t columns = 4096;
   std::int64_t rows, width, rows_each, parts;
 
-  Pieces(std::int64_t r, std::int64_t w) : rows(r), width(w), rows_each(w == 0 ? 1 : std::max<std::int64_t>(1, columns / w)), parts(ceil_div(w, columns)) {}
+  Pieces(std::int64_t r, std::int64_t w)
+      : rows(r),
+        width(w),
+        rows_each(w == 0 ? 1 : std::max<std::int64_t>(1, columns / w)),
+        parts(ceil_div(w, columns)) {}
   std::size_t count() const { return static_cast<std::size_t>(ceil_div(rows, rows_each) * parts); }
 
   /// f(row, first column, number of columns)
@@ -20,7 +24,8 @@ struct Pieces {
   void each(std::size_t first, std::size_t last, F f) const {
     for (auto item = static_cast<std::int64_t>(first); item < static_cast<std::int64_t>(last); ++item) {
       const std::int64_t column = item % parts * columns, row = item / parts * rows_each;
-      for (std::int64_t r = row; r < std::min(row + rows_each, rows); ++r) f(r, column, std::min(columns, width - column));
+      for (std::int64_t r = row; r < std::min(row + rows_each, rows); ++r)
+        f(r, column, std::min(columns, width - column));
     }
   }
 };
@@ -80,8 +85,10 @@ void run_combine(const kernel::Combine& a, std::size_t first, std::size_t last, 
       const V v = load_strided<Isa>(x + i * sx, sx, left), w = load_strided<Isa>(y + i * sy, sy, left);
       const V z = a.op == kernel::Binary::add ? v + w : v * w;
       if (so == 1) {
-        if (left == V::width) z.store(out + i);
-        else z.store(out + i, left);
+        if (left == V::width)
+          z.store(out + i);
+        else
+          z.store(out + i, left);
       } else {
         float lanes[V::width];
         z.store(lanes);

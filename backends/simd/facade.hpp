@@ -1,12 +1,12 @@
 #pragma once
 // Vectors of floats with an explicit ISA tag: the only door through which kernels reach the instruction set.
 //
-// `Vec<Isa>` is a thin value over `Ops<Isa>`, which each facade_*.hpp supplies: arithmetic from xsimd, and what xsimd lacks,
-// or does differently between its versions, from intrinsics. A kernel is a template over the tag and is compiled once per
-// ISA, with that ISA's flags (cmake/isa.cmake); nothing here looks at a default architecture.
+// `Vec<Isa>` is a thin value over `Ops<Isa>`, which each facade_*.hpp supplies: arithmetic from xsimd, and what xsimd
+// lacks, or does differently between its versions, from intrinsics. A kernel is a template over the tag and is compiled
+// once per ISA, with that ISA's flags (cmake/isa.cmake); nothing here looks at a default architecture.
 //
-// The numeric contract: nothing is fused but `fma`. It is one rounding on avx2, avx512 and neon64. The portable baseline has
-// no such instruction and rounds twice (x·y, then + z), in every function of that ISA alike.
+// The numeric contract: nothing is fused but `fma`. It is one rounding on avx2, avx512 and neon64. The portable
+// baseline has no such instruction and rounds twice (x·y, then + z), in every function of that ISA alike.
 
 #include <treadle/backends/simd/facade_portable.hpp>
 #if defined(__AVX2__) && defined(__FMA__)

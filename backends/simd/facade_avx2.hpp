@@ -46,7 +46,9 @@ struct Ops<avx2> : XsimdOps<xsimd::fma3<xsimd::avx2>> {
 
  private:
   static Reg sign() { return _mm256_set1_ps(-0.0f); }
-  static __m256i first(int n) { return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)); }
+  static __m256i first(int n) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  }
 };
 
 }  // namespace treadle::simd

@@ -33,7 +33,9 @@ struct Ops<neon64> : XsimdOps<xsimd::neon64> {
   static Reg abs(Reg a) { return vabsq_f32(a); }
   static Reg copy_sign(Reg a, Reg s) { return vbslq_f32(vdupq_n_u32(0x80000000u), s, a); }
   static Reg nearest(Reg a) { return vrndnq_f32(a); }
-  static Reg power_of_two(Reg n) { return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(vcvtnq_s32_f32(n), vdupq_n_s32(127)), 23)); }
+  static Reg power_of_two(Reg n) {
+    return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(vcvtnq_s32_f32(n), vdupq_n_s32(127)), 23));
+  }
 
   static Mask less(Reg a, Reg b) { return vcltq_f32(a, b); }
   static Mask less_equal(Reg a, Reg b) { return vcleq_f32(a, b); }

@@ -50,7 +50,8 @@ struct Ops<portable> {
   static Reg copy_sign(Reg a, Reg s) { return number((integer(a) & ~sign_bits()) | (integer(s) & sign_bits())); }
   static Reg sqrt(Reg a) { return Reg{std::sqrt(a[0]), std::sqrt(a[1]), std::sqrt(a[2]), std::sqrt(a[3])}; }
   static Reg nearest(Reg a) {
-    // Adding and taking away 2²³ with a's sign rounds to even; numbers from 2²³ on are integers already (and NaN stays).
+    // Adding and taking away 2²³ with a's sign rounds to even; numbers from 2²³ on are integers already (and NaN
+    // stays).
     const Reg big = copy_sign(set(8388608.0f), a);
     return select(less(abs(a), set(8388608.0f)), copy_sign((a + big) - big, a), a);
   }

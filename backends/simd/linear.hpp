@@ -1,6 +1,6 @@
 #pragma once
-// Rows by packed weights. The weights lie in panels of as many columns as the block has lanes, [panel][k][lane], so that the
-// inner loop reads them in order; a panel stays in cache while the rows pass over it. k is never divided.
+// Rows by packed weights. The weights lie in panels of as many columns as the block has lanes, [panel][k][lane], so
+// that the inner loop reads them in order; a panel stays in cache while the rows pass over it. k is never divided.
 
 #include <treadle/backends/kernel.hpp>
 #include <treadle/backends/simd/block.hpp>
@@ -31,14 +31,16 @@ void pack_panel(const float* w, std::int64_t row_stride, std::int64_t column_str
     return;
   }
   for (std::int64_t i = 0; i < k; ++i)
-    for (std::int64_t c = 0; c < lanes; ++c) out[i * lanes + c] = c < filled ? w[i * row_stride + c * column_stride] : 0.0f;
+    for (std::int64_t c = 0; c < lanes; ++c)
+      out[i * lanes + c] = c < filled ? w[i * row_stride + c * column_stride] : 0.0f;
 }
 
 template <class Isa>
 void pack(const TensorView& w, float* packed) {
   const std::int64_t k = w.shape[0], n = w.shape[1];
   for (std::int64_t first = 0; first < n; first += Shape<Isa>::lanes)
-    pack_panel<Isa>(w.as<const float>(), w.strides[0], w.strides[1], k, n, first, panel_lanes<Isa>(n, first), packed + first * k);
+    pack_panel<Isa>(w.as<const float>(), w.strides[0], w.strides[1], k, n, first, panel_lanes<Isa>(n, first),
+                    packed + first * k);
 }
 
 /// What happens to a finished block of rows: bias, activation, residual, store.
@@ -66,8 +68,10 @@ void finish_rows(const Epilogue<Isa>& e, const float* block, std::int64_t ld, in
         x += whole ? V::load(at) : V::load(at, n);
       }
       float* to = e.out + r * e.out_stride + c;
-      if (whole) x.store(to);
-      else x.store(to, n);
+      if (whole)
+        x.store(to);
+      else
+        x.store(to, n);
     }
   }
 }
@@ -96,7 +100,8 @@ struct LinearTiling {
 
   explicit LinearTiling(const kernel::Linear& a) {
     const std::int64_t rows = a.out.shape[0];
-    row_block = 192;  // a multiple of every block's rows; with K = 3072 the rows and a panel still fit a 2 MB cache nearly
+    row_block =
+        192;  // a multiple of every block's rows; with K = 3072 the rows and a panel still fit a 2 MB cache nearly
     row_blocks = ceil_div(rows, row_block);
     panels = rows == 0 ? 0 : ceil_div(a.w.n, Shape<Isa>::lanes);
   }
@@ -121,7 +126,9 @@ void run_linear(const kernel::Linear& a, std::size_t begin, std::size_t end, voi
     const float* x = a.a.as<const float>() + row * a.a.strides[0];
     Epilogue<Isa> e{a.bias ? a.bias.as<const float>() + column : nullptr,
                     a.residual ? a.residual.as<const float>() + row * a.residual.strides[0] + column : nullptr,
-                    a.residual.strides[0], a.out.as<float>() + row * a.out.strides[0] + column, a.out.strides[0],
+                    a.residual.strides[0],
+                    a.out.as<float>() + row * a.out.strides[0] + column,
+                    a.out.strides[0],
                     std::min<std::int64_t>(lanes, n - column)};
     float* const out = e.out;
     const float* const residual = e.residual;

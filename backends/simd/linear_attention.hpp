@@ -1,6 +1,6 @@
 #pragma once
-// Linear attention in chunks. The state is S = Σ φ(k) [v | 1], head_dim × (value_dim + 1): its last column is z, so that the
-// denominator is one more row of the output. A chunk of tokens lies in the lanes, as in attention.hpp:
+// Linear attention in chunks. The state is S = Σ φ(k) [v | 1], head_dim × (value_dim + 1): its last column is z, so
+// that the denominator is one more row of the output. A chunk of tokens lies in the lanes, as in attention.hpp:
 //
 //   Oᵀ = Sᵀ φ(Q)ᵀ + [V | 1]ᵀ (mask ∘ φ(K) φ(Q)ᵀ)      then      S += φ(K)ᵀ [V | 1]
 //
@@ -16,11 +16,13 @@ namespace treadle::simd {
 template <class Isa>
 struct LinearAttentionWork {
   static constexpr std::int64_t chunk = Shape<Isa>::lanes;
-  std::int64_t width;                         // of a row of S and of [v | 1], whole blocks of lanes
-  float *state, *q, *o, *scores, *k, *v;      // [dim][width], [dim][chunk], [value_dim + 1][chunk], [chunk][chunk], [chunk][dim], [chunk][width]
+  std::int64_t width;  // of a row of S and of [v | 1], whole blocks of lanes
+  float *state, *q, *o, *scores, *k,
+      *v;  // [dim][width], [dim][chunk], [value_dim + 1][chunk], [chunk][chunk], [chunk][dim], [chunk][width]
   std::size_t bytes;
 
-  LinearAttentionWork(const kernel::LinearAttention& a, void* base) : width(round_up(a.v.shape[3] + 1, Shape<Isa>::lanes)) {
+  LinearAttentionWork(const kernel::LinearAttention& a, void* base)
+      : width(round_up(a.v.shape[3] + 1, Shape<Isa>::lanes)) {
     const std::int64_t dim = a.q.shape[3];
     Carver c(base);
     state = c.floats(dim * width);
@@ -36,7 +38,8 @@ struct LinearAttentionWork {
 template <class Isa>
 class LinearAttentionHead {
  public:
-  LinearAttentionHead(const kernel::LinearAttention& a, const LinearAttentionWork<Isa>& w, std::int64_t b, std::int64_t h)
+  LinearAttentionHead(const kernel::LinearAttention& a, const LinearAttentionWork<Isa>& w, std::int64_t b,
+                      std::int64_t h)
       : a_(a), w_(w), b_(b), h_(h), dim_(a.q.shape[3]), values_(a.v.shape[3]) {
     const std::int64_t kv = h / (a.q.shape[1] / a.k.shape[1]);
     q_ = a.q.template as<const float>() + b * a.q.strides[0] + h * a.q.strides[1];
@@ -132,7 +135,8 @@ class LinearAttentionHead {
       for_row_blocks<Shape<Isa>::rows>(dim_, [&](auto rows, std::int64_t first) {
         Accumulators<Isa, rows, vectors> acc;
         float* s = w_.state + first * w_.width + e;
-        acc.each([&](auto r, auto v, V& x) __attribute__((always_inline)) { x = V::load(s + r * w_.width + v * width); });
+        acc.each([&](auto r, auto v, V& x)
+                     __attribute__((always_inline)) { x = V::load(s + r * w_.width + v * width); });
         multiply_columns(acc, w_.k + first, dim_, w_.v + e, w_.width, keys);
         acc.each([&](auto r, auto v, V& x) __attribute__((always_inline)) { x.store(s + r * w_.width + v * width); });
       });
@@ -145,7 +149,8 @@ class LinearAttentionHead {
       Accumulators<Isa, rows, vectors> acc;
       acc.clear();
       multiply_columns(acc, w_.state + first, w_.width, w_.q, ld, dim_);
-      acc.each([&](auto r, auto v, V& x) __attribute__((always_inline)) { x.store(w_.o + (first + r) * ld + v * width); });
+      acc.each([&](auto r, auto v, V& x)
+                   __attribute__((always_inline)) { x.store(w_.o + (first + r) * ld + v * width); });
     });
   }
 
@@ -160,7 +165,8 @@ class LinearAttentionHead {
       acc.clear();
       multiply_rows(acc, w_.k + first * dim_, dim_, w_.q, ld, dim_);
       acc.each([&](auto r, auto v, V& x) {
-        select(mask_from_bits<Isa>(seen_by(first + r) >> (v * width)), x, V(0.0f)).store(w_.scores + (first + r) * ld + v * width);
+        select(mask_from_bits<Isa>(seen_by(first + r) >> (v * width)), x, V(0.0f))
+            .store(w_.scores + (first + r) * ld + v * width);
       });
     });
     if (!finite(keys)) {  // 0·NaN is NaN: lanes that do not see a key must not take its product
@@ -219,7 +225,8 @@ void run_linear_attention(const kernel::LinearAttention& a, std::size_t first, s
   const LinearAttentionWork<Isa> work(a, workspace);
   const auto heads = static_cast<std::size_t>(a.q.shape[1]);
   for (std::size_t item = first; item < last; ++item)
-    LinearAttentionHead<Isa>(a, work, static_cast<std::int64_t>(item / heads), static_cast<std::int64_t>(item % heads)).run();
+    LinearAttentionHead<Isa>(a, work, static_cast<std::int64_t>(item / heads), static_cast<std::int64_t>(item % heads))
+        .run();
 }
 
 }  // namespace treadle::simd

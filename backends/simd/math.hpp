@@ -19,7 +19,8 @@ Vec<Isa> polynomial(Vec<Isa> x, float c0, Rest... rest) {
   }
 }
 
-/// eˣ: overflows to inf above 88.72, runs through the subnormals to 0, NaN stays. Cody and Waite's reduction, Cephes' polynomial.
+/// eˣ: overflows to inf above 88.72, runs through the subnormals to 0, NaN stays. Cody and Waite's reduction, Cephes'
+/// polynomial.
 template <class Isa>
 Vec<Isa> exp(Vec<Isa> x_in) {
   using V = Vec<Isa>;
@@ -27,13 +28,15 @@ Vec<Isa> exp(Vec<Isa> x_in) {
   const V n = nearest(x * V(1.44269504f));
   // The first part of ln 2 has few bits, so that n·part is exact and the reduction needs no fused operation.
   const V r = fma(n, V(2.12194440e-4f), fma(n, V(-0.693359375f), x));
-  const V p = polynomial(r, 5.0000001201e-1f, 1.6666665459e-1f, 4.1665795894e-2f, 8.3334519073e-3f, 1.3981999507e-3f, 1.9875691500e-4f);
+  const V p = polynomial(r, 5.0000001201e-1f, 1.6666665459e-1f, 4.1665795894e-2f, 8.3334519073e-3f, 1.3981999507e-3f,
+                         1.9875691500e-4f);
   const V e = fma(p, r * r, r) + V(1.0f);
   const V half = nearest(n * V(0.5f));  // two steps reach 2¹²⁸ and 2⁻¹⁵⁰
   return e * power_of_two(half) * power_of_two(n - half);
 }
 
-/// 2ˣ for x ≤ 127, 0 where x < −126 (also −inf), NaN stays. What attention takes its weights from: no subnormal ever appears.
+/// 2ˣ for x ≤ 127, 0 where x < −126 (also −inf), NaN stays. What attention takes its weights from: no subnormal ever
+/// appears.
 template <class Isa>
 [[gnu::always_inline]] inline Vec<Isa> exp2_flushed(Vec<Isa> x_in) {
   using V = Vec<Isa>;
@@ -43,8 +46,8 @@ template <class Isa>
   const V n = nearest(x);
   const V f = x - n;
   // Minimax on [−1/2, 1/2], relative error 2.0e-9.
-  const V p = polynomial(f, 1.0f, 0.6931471824645996f, 0.24022647738456726f, 0.055503323674201965f, 0.00961843691766262f,
-                         0.0013398873852565885f, 0.00015353361959569156f);
+  const V p = polynomial(f, 1.0f, 0.6931471824645996f, 0.24022647738456726f, 0.055503323674201965f,
+                         0.00961843691766262f, 0.0013398873852565885f, 0.00015353361959569156f);
   if constexpr (scales) {
     return Ops<Isa>::scale_or_flush(p.r, n.r, x.r);
   } else {
@@ -57,7 +60,8 @@ template <class Isa>
 Vec<Isa> tanh(Vec<Isa> x) {
   using V = Vec<Isa>;
   const V a = abs(x), s = x * x;
-  const V p = polynomial(s, -3.33332819422e-1f, 1.33314422036e-1f, -5.37397155531e-2f, 2.06390887954e-2f, -5.70498872745e-3f);
+  const V p =
+      polynomial(s, -3.33332819422e-1f, 1.33314422036e-1f, -5.37397155531e-2f, 2.06390887954e-2f, -5.70498872745e-3f);
   const V near = fma(p * s, x, x);
   const V far = V(1.0f) - V(2.0f) / (exp(a + a) + V(1.0f));
   return select(a < V(0.625f), near, copy_sign(far, x));
@@ -68,8 +72,11 @@ template <class Isa>
 Vec<Isa> erf(Vec<Isa> x) {
   using V = Vec<Isa>;
   const V a = min(V(4.0f), abs(x)), s = x * x;
-  const V inner = fma(polynomial(s, 1.28379166e-1f, -3.76125336e-1f, 1.12819925e-1f, -2.67681349e-2f, 4.99119423e-3f, -5.96761703e-4f), x, x);
-  const V p = polynomial(a, -1.28717512e-1f, -6.34846687e-1f, -1.06777877e-1f, 2.42546219e-2f, -3.88396438e-3f, 3.83197126e-4f, -1.72853470e-5f);
+  const V inner = fma(
+      polynomial(s, 1.28379166e-1f, -3.76125336e-1f, 1.12819925e-1f, -2.67681349e-2f, 4.99119423e-3f, -5.96761703e-4f),
+      x, x);
+  const V p = polynomial(a, -1.28717512e-1f, -6.34846687e-1f, -1.06777877e-1f, 2.42546219e-2f, -3.88396438e-3f,
+                         3.83197126e-4f, -1.72853470e-5f);
   const V outer = V(1.0f) - exp(fma(p, a, -a));
   return select(a <= V(0.927734375f), inner, copy_sign(outer, x));
 }
@@ -113,17 +120,28 @@ Vec<Isa> relu(Vec<Isa> x) {
 template <kernel::Unary op, class Isa>
 Vec<Isa> apply(Vec<Isa> x, Vec<Isa> factor) {
   using U = kernel::Unary;
-  if constexpr (op == U::identity) return x;
-  else if constexpr (op == U::relu) return simd::relu(x);
-  else if constexpr (op == U::gelu) return simd::gelu(x);
-  else if constexpr (op == U::gelu_tanh) return simd::gelu_tanh(x);
-  else if constexpr (op == U::silu) return simd::silu(x);
-  else if constexpr (op == U::exp) return simd::exp(x);
-  else if constexpr (op == U::tanh) return simd::tanh(x);
-  else if constexpr (op == U::erf) return simd::erf(x);
-  else if constexpr (op == U::elu_plus_one) return simd::elu_plus_one(x);
-  else if constexpr (op == U::sigmoid) return simd::sigmoid(x);
-  else return x * factor;
+  if constexpr (op == U::identity)
+    return x;
+  else if constexpr (op == U::relu)
+    return simd::relu(x);
+  else if constexpr (op == U::gelu)
+    return simd::gelu(x);
+  else if constexpr (op == U::gelu_tanh)
+    return simd::gelu_tanh(x);
+  else if constexpr (op == U::silu)
+    return simd::silu(x);
+  else if constexpr (op == U::exp)
+    return simd::exp(x);
+  else if constexpr (op == U::tanh)
+    return simd::tanh(x);
+  else if constexpr (op == U::erf)
+    return simd::erf(x);
+  else if constexpr (op == U::elu_plus_one)
+    return simd::elu_plus_one(x);
+  else if constexpr (op == U::sigmoid)
+    return simd::sigmoid(x);
+  else
+    return x * factor;
 }
 
 /// Calls f with a lambda Vec → Vec for `op`, so that the switch stands outside the loops.

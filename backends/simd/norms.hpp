@@ -36,9 +36,11 @@ void row_map(const float* x, const float* g, const float* b, float* out, std::in
   for (std::int64_t i = 0; i < n; i += width) {
     const int left = static_cast<int>(std::min<std::int64_t>(width, n - i));
     if (left == width) {
-      f(V::load(x + i), g != nullptr ? V::load(g + i) : V(1.0f), b != nullptr ? V::load(b + i) : V(0.0f)).store(out + i);
+      f(V::load(x + i), g != nullptr ? V::load(g + i) : V(1.0f), b != nullptr ? V::load(b + i) : V(0.0f))
+          .store(out + i);
     } else {
-      f(V::load(x + i, left), g != nullptr ? V::load(g + i, left) : V(1.0f), b != nullptr ? V::load(b + i, left) : V(0.0f))
+      f(V::load(x + i, left), g != nullptr ? V::load(g + i, left) : V(1.0f),
+        b != nullptr ? V::load(b + i, left) : V(0.0f))
           .store(out + i, left);
     }
   }
@@ -62,10 +64,12 @@ void run_layer_norm(const kernel::LayerNorm& a, std::size_t first, std::size_t l
     const V origin(x[0]);
     const float offset = row_sum<Isa>(x, n, [&](V v) { return v - origin; }) / static_cast<float>(n);
     const V mean(offset);
-    const float variance = row_sum<Isa>(x, n, [&](V v) {
-      const V d = (v - origin) - mean;
-      return d * d;
-    }) / static_cast<float>(n);
+    const float variance = row_sum<Isa>(x, n,
+                                        [&](V v) {
+                                          const V d = (v - origin) - mean;
+                                          return d * d;
+                                        }) /
+                           static_cast<float>(n);
     const V scale(1.0f / std::sqrt(variance + a.eps));
     row_map<Isa>(x, gamma, beta, a.out.as<float>() + r * a.out.strides[0], n,
                  [&](V v, V g, V b) { return fma(((v - origin) - mean) * scale, g, b); });
@@ -82,7 +86,8 @@ void run_rms_norm(const kernel::RmsNorm& a, std::size_t first, std::size_t last,
     const float* x = a.x.as<const float>() + r * a.x.strides[0];
     const float square = row_sum<Isa>(x, n, [](V v) { return v * v; }) / static_cast<float>(n);
     const V scale(1.0f / std::sqrt(square + a.eps));
-    row_map<Isa>(x, gamma, nullptr, a.out.as<float>() + r * a.out.strides[0], n, [&](V v, V g, V) { return v * scale * g; });
+    row_map<Isa>(x, gamma, nullptr, a.out.as<float>() + r * a.out.strides[0], n,
+                 [&](V v, V g, V) { return v * scale * g; });
   }
 }
 

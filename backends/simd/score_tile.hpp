@@ -12,7 +12,9 @@ namespace treadle::simd {
 template <class Isa>
 struct LaneMath : scalar::PlainMath<Isa> {};
 
-inline std::size_t score_workspace_bytes(const scalar::TileProgram& program) { return (program.value_bytes + 63) / 64 * 64; }
+inline std::size_t score_workspace_bytes(const scalar::TileProgram& program) {
+  return (program.value_bytes + 63) / 64 * 64;
+}
 
 namespace detail {
 
@@ -42,8 +44,8 @@ void apply_score(const scalar::TileProgram& program, float* scores, std::int64_t
 
 }  // namespace detail
 
-/// scores[key][lane] = f(scores[key][lane], b, h, q0 + lane, k0 + key) for nq lanes and nk keys; `ld` is the stride of rows.
-/// `workspace` has score_workspace_bytes(program), 64-byte aligned, and belongs to one thread.
+/// scores[key][lane] = f(scores[key][lane], b, h, q0 + lane, k0 + key) for nq lanes and nk keys; `ld` is the stride of
+/// rows. `workspace` has score_workspace_bytes(program), 64-byte aligned, and belongs to one thread.
 template <class Isa>
 void apply_score(const scalar::TileProgram& program, float* scores, std::int64_t ld, std::int64_t b, std::int64_t h,
                  std::int64_t q0, std::int64_t nq, std::int64_t k0, std::int64_t nk, void* workspace) {
@@ -65,7 +67,7 @@ void apply_feature(const scalar::TileProgram& program, const float* x, float* ou
   };
   engine.queries(0, 0, 0, static_cast<int>(lanes));
   std::int64_t i = 0;
-  for (; i + lanes <= n; ) {
+  for (; i + lanes <= n;) {
     const auto count = static_cast<int>(std::min(rows, (n - i) / lanes));
     pass(x + i, out + i, count, static_cast<int>(lanes));
     i += count * lanes;

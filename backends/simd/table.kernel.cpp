@@ -1,5 +1,5 @@
-// Every kernel, for the ISA that TREADLE_ISA_TAG names, in the table TREADLE_ISA_TABLE. Compiled once per ISA with that ISA's flags; afterwards the table is
-// the only symbol that other files see (cmake/isa.cmake).
+// Every kernel, for the ISA that TREADLE_ISA_TAG names, in the table TREADLE_ISA_TABLE. Compiled once per ISA with that
+// ISA's flags; afterwards the table is the only symbol that other files see (cmake/isa.cmake).
 
 #include <treadle/backends/simd/attention.hpp>
 #include <treadle/backends/simd/burn.hpp>

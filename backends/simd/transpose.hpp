@@ -27,7 +27,8 @@ template <int H, class Isa>
 
 /// out[c·ld + r] = factor · in[r·stride + c] for r < rows, 0 for the other lanes up to ld: rows become lanes.
 template <class Isa>
-void transpose_in(const float* in, std::int64_t stride, std::int64_t rows, std::int64_t columns, float* out, std::int64_t ld, float factor) {
+void transpose_in(const float* in, std::int64_t stride, std::int64_t rows, std::int64_t columns, float* out,
+                  std::int64_t ld, float factor) {
   using V = Vec<Isa>;
   constexpr int width = V::width;
   for (std::int64_t r = 0; r < ld; r += width) {
@@ -47,7 +48,8 @@ void transpose_in(const float* in, std::int64_t stride, std::int64_t rows, std::
 
 /// out[r·stride + c] = in[c·ld + r] for r < rows: lanes become rows.
 template <class Isa>
-void transpose_out(const float* in, std::int64_t ld, std::int64_t rows, std::int64_t columns, float* out, std::int64_t stride) {
+void transpose_out(const float* in, std::int64_t ld, std::int64_t rows, std::int64_t columns, float* out,
+                   std::int64_t stride) {
   using V = Vec<Isa>;
   constexpr int width = V::width;
   for (std::int64_t r = 0; r < rows; r += width) {
@@ -59,8 +61,10 @@ void transpose_out(const float* in, std::int64_t ld, std::int64_t rows, std::int
       for (int i = 0; i < width; ++i) {
         if (r + i >= rows) continue;
         float* p = out + (r + i) * stride + c;
-        if (n == width) square[i].store(p);
-        else square[i].store(p, n);
+        if (n == width)
+          square[i].store(p);
+        else
+          square[i].store(p, n);
       }
     }
   }

@@ -1,4 +1,5 @@
-// Attention on every ISA of this machine, one thread: useful GFLOP/s, and the fraction of the FMA peak measured in the same run.
+// Attention on every ISA of this machine, one thread: useful GFLOP/s, and the fraction of the FMA peak measured in the
+// same run.
 
 #include <treadle/backends/kernel.hpp>
 #include <treadle/graph/mask/tiles.hpp>
@@ -63,7 +64,8 @@ void attention(benchmark::State& state, const kernel::Table* t, bool causal) {
   void* workspace = memory.data();
   std::size_t space = memory.size() * 4;
   std::align(64, work.workspace_bytes, workspace, space);
-  const double pairs = causal ? 0.5 * static_cast<double>(n) * static_cast<double>(n + 1) : static_cast<double>(n) * static_cast<double>(n);
+  const double pairs = causal ? 0.5 * static_cast<double>(n) * static_cast<double>(n + 1)
+                              : static_cast<double>(n) * static_cast<double>(n);
   const double flops = 4.0 * pairs * static_cast<double>(d);
   const double limit = peak(*t);
   double best = 1e9;

@@ -6,9 +6,9 @@
 //   causal & documents("document")                   // packed sequences; ids are bound at run time
 //   mask_mod([](auto b, auto h, auto q, auto k) { return (q - k) % 4 == h; })
 //
-// A Mask is a literal value and may stand in a consteval model. True keeps. Positions of queries are counted so that the
-// last query stands at the last key (bottom_right, as with a KV cache) unless top_left is asked for; the two agree when the
-// lengths do. Windows are inclusive on both ends. A row that sees nothing is allowed; its output is 0.
+// A Mask is a literal value and may stand in a consteval model. True keeps. Positions of queries are counted so that
+// the last query stands at the last key (bottom_right, as with a KV cache) unless top_left is asked for; the two agree
+// when the lengths do. Windows are inclusive on both ends. A row that sees nothing is allowed; its output is 0.
 
 #include <treadle/graph/scalar/function.hpp>
 
@@ -82,14 +82,15 @@ constexpr int window(Pool& pool, std::int64_t left, std::int64_t right, Alignmen
   });
 }
 
-constexpr int causal(Pool& pool, Alignment alignment = Alignment::bottom_right) { return window(pool, -1, 0, alignment); }
+constexpr int causal(Pool& pool, Alignment alignment = Alignment::bottom_right) {
+  return window(pool, -1, 0, alignment);
+}
 
 /// Keys at a multiple of `step` from the query.
 constexpr int strided(Pool& pool, std::int64_t step, Alignment alignment = Alignment::bottom_right) {
   if (step < 1) scalar::fail("the step of a dilated or strided mask is 1 or more");
-  return scalar::trace_mask(pool, [&](auto, auto, Symbol q, Symbol k) {
-    return (detail::position(q, k, alignment) - k) % step == 0;
-  });
+  return scalar::trace_mask(
+      pool, [&](auto, auto, Symbol q, Symbol k) { return (detail::position(q, k, alignment) - k) % step == 0; });
 }
 
 constexpr int prefix(Pool& pool, std::int64_t n) {
@@ -146,9 +147,8 @@ constexpr int key_lengths(Pool& pool, std::string_view table) {
 
 constexpr int block_table(Pool& pool, std::string_view table, std::int64_t block) {
   if (block < 1) scalar::fail("the block of a block table is 1 or more");
-  return scalar::trace_mask(pool, [&](auto, auto, Symbol q, Symbol k) {
-    return scalar::lookup<i32>(table, q / block, k / block) != 0;
-  });
+  return scalar::trace_mask(
+      pool, [&](auto, auto, Symbol q, Symbol k) { return scalar::lookup<i32>(table, q / block, k / block) != 0; });
 }
 
 }  // namespace build

@@ -42,8 +42,8 @@ void evaluate(const scalar::TileProgram& program, void* values, bool queries_rea
 }
 
 /// Clears the bits of what a dense mask drops.
-void and_dense(const TensorView& mask, std::int64_t b, std::int64_t h, std::int64_t q0, std::int64_t q1, std::int64_t k0,
-               std::int64_t k1, std::uint64_t* bits) {
+void and_dense(const TensorView& mask, std::int64_t b, std::int64_t h, std::int64_t q0, std::int64_t q1,
+               std::int64_t k0, std::int64_t k1, std::uint64_t* bits) {
   const auto* base = mask.as<const std::uint8_t>() + b * mask.strides[0] + h * mask.strides[1] + q0 * mask.strides[2] +
                      k0 * mask.strides[3];
   if (mask.strides[2] == 0) {  // one row for all queries, such as key padding
@@ -54,7 +54,8 @@ void and_dense(const TensorView& mask, std::int64_t b, std::int64_t h, std::int6
   std::uint64_t kept[Tiles::max_block] = {};
   for (std::int64_t q = 0; q < q1 - q0; ++q) {
     const std::uint8_t* row = base + q * mask.strides[2];
-    for (std::int64_t k = 0; k < k1 - k0; ++k) kept[k] |= static_cast<std::uint64_t>(row[k * mask.strides[3]] != 0) << q;
+    for (std::int64_t k = 0; k < k1 - k0; ++k)
+      kept[k] |= static_cast<std::uint64_t>(row[k * mask.strides[3]] != 0) << q;
   }
   for (std::int64_t k = 0; k < k1 - k0; ++k) bits[k] &= kept[k];
 }
@@ -75,7 +76,8 @@ Tiles::Tiles(scalar::View view, int root, const scalar::Extents& extents, std::s
 void Tiles::set_dense(const TensorView& dense) {
   const std::int64_t want[] = {extents_.batch, extents_.heads, extents_.q_len, extents_.k_len};
   if (dense.dtype != DType::boolean) throw std::invalid_argument("a mask tensor is bool (true keeps)");
-  if (dense.rank > 4 || dense.rank < 1) throw std::invalid_argument("a mask tensor has at most 4 dims: batch, heads, queries, keys");
+  if (dense.rank > 4 || dense.rank < 1)
+    throw std::invalid_argument("a mask tensor has at most 4 dims: batch, heads, queries, keys");
   TensorView v = dense;
   v.rank = 4;
   for (int i = 0; i < 4; ++i) {
@@ -86,7 +88,8 @@ void Tiles::set_dense(const TensorView& dense) {
     if (from < 0) continue;
     const std::int64_t size = dense.shape[static_cast<std::size_t>(from)];
     if (size != 1 && size != want[i])
-      throw std::invalid_argument("a mask tensor has " + std::to_string(size) + " where the attention has " + std::to_string(want[i]));
+      throw std::invalid_argument("a mask tensor has " + std::to_string(size) + " where the attention has " +
+                                  std::to_string(want[i]));
     if (size != 1) v.strides[at] = dense.strides[static_cast<std::size_t>(from)];
   }
   dense_ = v;
@@ -158,11 +161,12 @@ bool Tiles::Stream::next(Tile& tile) {
       tile = {k0, at_, true, nullptr};
       return true;
     }
-    // The largest aligned run of blocks from here that is empty or full, or one block. Sizes are powers of two, so a strip
-    // costs a number of intervals that grows with the logarithm of the keys it does not see.
+    // The largest aligned run of blocks from here that is empty or full, or one block. Sizes are powers of two, so a
+    // strip costs a number of intervals that grows with the logarithm of the keys it does not see.
     const std::int64_t block = at_ / block_;
-    std::int64_t blocks = block == 0 ? static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>((k_len + block_ - 1) / block_)))
-                                     : block & -block;
+    std::int64_t blocks =
+        block == 0 ? static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>((k_len + block_ - 1) / block_)))
+                   : block & -block;
     for (;; blocks /= 2) {
       const std::int64_t end = std::min(k_len, at_ + blocks * block_);
       if (blocks > 1 && at_ + (blocks / 2) * block_ >= k_len) continue;  // the same keys as its half
@@ -246,7 +250,8 @@ Counts Tiles::count(std::int64_t b, std::int64_t h, std::int64_t strip, std::int
     Stream s = stream(b, h, q0, q1, block_k, workspace.data());
     for (Tile t; s.next(t);) {
       counts.executed += (t.k1 - t.k0) * (q1 - q0);
-      if (t.full) counts.useful += (t.k1 - t.k0) * (q1 - q0);
+      if (t.full)
+        counts.useful += (t.k1 - t.k0) * (q1 - q0);
       else
         for (std::int64_t k = 0; k < t.k1 - t.k0; ++k) counts.useful += std::popcount(t.bits[k]);
     }

@@ -11,7 +11,8 @@
 namespace treadle::mask {
 
 /// Keys [k0, k1) of a strip. Partial: bit j of bits[k - k0] says whether query q0 + j may see key k. Full: no bits.
-/// Tiles start at multiples of 16; bits past the strip's last query are 0. `bits` is valid until the next call of next().
+/// Tiles start at multiples of 16; bits past the strip's last query are 0. `bits` is valid until the next call of
+/// next().
 struct Tile {
   std::int64_t k0 = 0, k1 = 0;
   bool full = false;
@@ -40,8 +41,8 @@ class Tiles {
   /// Everybody sees everybody, over nothing.
   Tiles() = default;
   /// `root` of `view` is a condition, or −1 for none; `dense` an optional boolean mask, true keeps, broadcast to
-  /// [batch, heads, q_len, k_len] by shape 1 or stride 0. Both given: both must agree. Throws std::invalid_argument with a
-  /// sentence if something does not fit.
+  /// [batch, heads, q_len, k_len] by shape 1 or stride 0. Both given: both must agree. Throws std::invalid_argument
+  /// with a sentence if something does not fit.
   Tiles(scalar::View view, int root, const scalar::Extents& extents, std::span<const scalar::Table> tables = {},
         const TensorView& dense = {});
 
@@ -66,8 +67,8 @@ class Tiles {
 
     const Tiles* tiles_ = nullptr;
     std::int64_t b_ = 0, h_ = 0, q0_ = 0, q1_ = 0, block_ = 0;
-    std::int64_t at_ = 0, full_end_ = 0;          // next block to look at; end of a full run being handed out
-    std::uint64_t lanes_ = 0;                     // a bit for every query of the strip
+    std::int64_t at_ = 0, full_end_ = 0;  // next block to look at; end of a full run being handed out
+    std::uint64_t lanes_ = 0;             // a bit for every query of the strip
     scalar::Interval* intervals_of_nodes_ = nullptr;
     std::byte* values_ = nullptr;
     std::uint64_t* bits_ = nullptr;
@@ -76,7 +77,8 @@ class Tiles {
   };
 
   /// Queries [q0, q1), at most 64, of head h of batch element b; block_k is 1 to 256. `this` must outlive the stream.
-  Stream stream(std::int64_t b, std::int64_t h, std::int64_t q0, std::int64_t q1, std::int64_t block_k, void* workspace) const;
+  Stream stream(std::int64_t b, std::int64_t h, std::int64_t q0, std::int64_t q1, std::int64_t block_k,
+                void* workspace) const;
 
   /// Heads (batch elements) whose masks are the same may share tiles.
   bool depends_on_head() const;

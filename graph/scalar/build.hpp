@@ -1,6 +1,6 @@
 #pragma once
-// Typed construction of expressions: converts integers to numbers where the two meet, and checks types. Shared by the tracer
-// and the parser, so that the same formula gives the same nodes whichever way it comes in.
+// Typed construction of expressions: converts integers to numbers where the two meet, and checks types. Shared by the
+// tracer and the parser, so that the same formula gives the same nodes whichever way it comes in.
 
 #include <treadle/graph/dtype.hpp>
 #include <treadle/graph/scalar/expression.hpp>
@@ -86,7 +86,8 @@ constexpr int where(Pool& pool, int condition, int a, int b) {
   return pool.intern({.op = Op::where, .type = pool[a].type, .a = condition, .b = a, .c = b});
 }
 
-/// `type` f32 reads a number from an f32 table; i32 an integer from an i32 or boolean table. Rank 2 if `column` is given.
+/// `type` f32 reads a number from an f32 table; i32 an integer from an i32 or boolean table. Rank 2 if `column` is
+/// given.
 constexpr int lookup(Pool& pool, DType type, std::string_view name, int index, int column = -1) {
   if (type != DType::f32 && type != DType::i32) fail("a lookup is lookup<f32> or lookup<i32>");
   if (name.empty()) fail("a lookup needs the name of its table");

@@ -7,8 +7,8 @@
 
 namespace treadle::scalar {
 
-/// The point to evaluate at. Tables are found by name; q_row and k_row are the features of the query and key (rank 1, f32
-/// or f64), for sums.
+/// The point to evaluate at. Tables are found by name; q_row and k_row are the features of the query and key (rank 1,
+/// f32 or f64), for sums.
 struct Bindings {
   double score = 0, x = 0;
   std::int64_t b = 0, h = 0, q = 0, k = 0, q_len = 0, k_len = 0, iteration = 0;

@@ -1,9 +1,10 @@
 #pragma once
-// Traced scalar expressions: small functions of a score, a batch element, a head, a query and a key position, as plain data.
+// Traced scalar expressions: small functions of a score, a batch element, a head, a query and a key position, as plain
+// data.
 //
-// A mask (`k <= q`), a score function (`score - slope * (q - k)`) or a feature map (`max(x, 0)`) is traced once into a pool of
-// nodes that children precede their parents in. The pool is the only definition: kernels, the oracle, the tile classes and
-// the text in a report all come from it. It works in constant evaluation and at run time alike.
+// A mask (`k <= q`), a score function (`score - slope * (q - k)`) or a feature map (`max(x, 0)`) is traced once into a
+// pool of nodes that children precede their parents in. The pool is the only definition: kernels, the oracle, the tile
+// classes and the text in a report all come from it. It works in constant evaluation and at run time alike.
 //
 // Nodes are hash-consed and simplified as they are interned, so within a pool equal functions have the same root.
 
@@ -17,16 +18,47 @@ namespace treadle::scalar {
 
 enum class Op : std::uint8_t {
   // Leaves. `feature` is the index of the enclosing sum, `iteration` that of the enclosing repeat.
-  constant, score, b, h, q, k, q_len, k_len, x, feature, iteration,
-  query_value, key_value,  ///< q[a], k[a]: one feature of the query or key row, inside a sum
-  lookup,                  ///< table `name` at index a, or at row a and column b; an index outside the table reads 0
-  number,                  ///< integer to number
+  constant,
+  score,
+  b,
+  h,
+  q,
+  k,
+  q_len,
+  k_len,
+  x,
+  feature,
+  iteration,
+  query_value,
+  key_value,  ///< q[a], k[a]: one feature of the query or key row, inside a sum
+  lookup,     ///< table `name` at index a, or at row a and column b; an index outside the table reads 0
+  number,     ///< integer to number
   // Arithmetic. Integers are 64 bits wide and wrap around.
-  neg, add, sub, mul, div, fma, min, max, abs,
-  floor_div, floor_mod,  ///< integers, rounded down: -1 / 2 is -1, -1 % 2 is 1; by zero both give 0
-  exp, log, tanh, sqrt, sigmoid, floor,
+  neg,
+  add,
+  sub,
+  mul,
+  div,
+  fma,
+  min,
+  max,
+  abs,
+  floor_div,
+  floor_mod,  ///< integers, rounded down: -1 / 2 is -1, -1 % 2 is 1; by zero both give 0
+  exp,
+  log,
+  tanh,
+  sqrt,
+  sigmoid,
+  floor,
   // Conditions. `a > b` is written as `b < a`.
-  less, less_equal, equal, not_equal, logic_and, logic_or, logic_not,
+  less,
+  less_equal,
+  equal,
+  not_equal,
+  logic_and,
+  logic_or,
+  logic_not,
   where,  ///< a ? b : c
   sum,    ///< of a over the features
 };
@@ -35,7 +67,13 @@ enum class Type : std::uint8_t { number, integer, boolean };
 
 /// What a node depends on; decides how often the tile evaluator computes it.
 enum Uses : std::uint8_t {
-  uses_q = 1, uses_k = 2, uses_score = 4 /* or x */, uses_feature = 8, uses_b = 16, uses_h = 32, uses_table = 64
+  uses_q = 1,
+  uses_k = 2,
+  uses_score = 4 /* or x */,
+  uses_feature = 8,
+  uses_b = 16,
+  uses_h = 32,
+  uses_table = 64
 };
 
 struct Node {

@@ -1,5 +1,6 @@
 #pragma once
-// A traced function as a small literal value, for the attributes of nodes: no heap, so it may stand in a consteval model.
+// A traced function as a small literal value, for the attributes of nodes: no heap, so it may stand in a consteval
+// model.
 //
 //   self_attention("attn", x, {.heads = 12, .score = score_mod([](auto score, auto b, auto h, auto q, auto k) { … })})
 

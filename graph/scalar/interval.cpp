@@ -65,7 +65,8 @@ Interval integer_division(const Interval& a, const Interval& b) {
     return integers(-largest, largest);
   }
   // Monotone in each operand while the divisor keeps its sign.
-  const std::int64_t corners[] = {floor_div(a.lo, b.lo), floor_div(a.lo, b.hi), floor_div(a.hi, b.lo), floor_div(a.hi, b.hi)};
+  const std::int64_t corners[] = {floor_div(a.lo, b.lo), floor_div(a.lo, b.hi), floor_div(a.hi, b.lo),
+                                  floor_div(a.hi, b.hi)};
   return integers(*std::min_element(corners, corners + 4), *std::max_element(corners, corners + 4));
 }
 
@@ -80,8 +81,7 @@ Interval remainder(const Interval& a, const Interval& b) {
 Interval integer_operation(const Node& n, const Interval& a, const Interval& b) {
   std::int64_t lo = 0, hi = 0;
   switch (n.op) {
-    case Op::neg:
-      return a.lo == lowest ? any_integer() : integers(-a.hi, -a.lo);
+    case Op::neg: return a.lo == lowest ? any_integer() : integers(-a.hi, -a.lo);
     case Op::abs:
       if (a.lo == lowest) return any_integer();
       if (a.lo >= 0) return a;
@@ -157,11 +157,12 @@ Interval number_operation(const Node& n, const Interval& a, const Interval& b, c
     }
     case Op::exp: return rounded(std::exp(a.number_lo), std::exp(a.number_hi), false, 1e-5);
     case Op::log:
-      return a.number_lo <= 1e-36 ? any_number() : rounded(std::log(a.number_lo) - 1e-6, std::log(a.number_hi) + 1e-6, false, 1e-5);
-    case Op::sqrt: return a.number_lo < 0 ? any_number() : rounded(std::sqrt(a.number_lo), std::sqrt(a.number_hi), false, 1e-5);
+      return a.number_lo <= 1e-36 ? any_number()
+                                  : rounded(std::log(a.number_lo) - 1e-6, std::log(a.number_hi) + 1e-6, false, 1e-5);
+    case Op::sqrt:
+      return a.number_lo < 0 ? any_number() : rounded(std::sqrt(a.number_lo), std::sqrt(a.number_hi), false, 1e-5);
     case Op::tanh: return rounded(std::tanh(a.number_lo), std::tanh(a.number_hi), false, 1e-5);
-    case Op::sigmoid:
-      return rounded(1 / (1 + std::exp(-a.number_lo)), 1 / (1 + std::exp(-a.number_hi)), false, 1e-5);
+    case Op::sigmoid: return rounded(1 / (1 + std::exp(-a.number_lo)), 1 / (1 + std::exp(-a.number_hi)), false, 1e-5);
     default: return any_number();
   }
 }
@@ -190,10 +191,12 @@ Interval comparison(const Node& n, Type type, const Interval& a, const Interval&
 
 Interval lookup(const TileProgram& program, int node, const Interval& a, const Interval& b) {
   const Node& n = program.nodes[static_cast<std::size_t>(node)];
-  const BoundTable& table = program.slots[static_cast<std::size_t>(program.tables[static_cast<std::size_t>(node)])].table;
+  const BoundTable& table =
+      program.slots[static_cast<std::size_t>(program.tables[static_cast<std::size_t>(node)])].table;
   const auto past = [](const Interval& v) { return v.hi == highest ? highest : v.hi + 1; };
   const MinMax range = n.b >= 0 ? table.range(a.lo, past(a), b.lo, past(b)) : table.range(0, 1, a.lo, past(a));
-  if (n.type == Type::integer) return integers(static_cast<std::int64_t>(range.lo), static_cast<std::int64_t>(range.hi));
+  if (n.type == Type::integer)
+    return integers(static_cast<std::int64_t>(range.lo), static_cast<std::int64_t>(range.hi));
   return table.has_nan() ? any_number() : exact(range.lo, range.hi);
 }
 
@@ -223,8 +226,10 @@ Interval node_interval(const TileProgram& program, int i, const Box& box, const 
     case Op::iteration: return integers(program.extents.iteration, program.extents.iteration);
     case Op::feature: return any_integer();
     case Op::lookup: return lookup(program, i, a, b);
-    case Op::less: case Op::less_equal: case Op::equal: case Op::not_equal:
-      return comparison(n, program.nodes[static_cast<std::size_t>(n.a)].type, a, b);
+    case Op::less:
+    case Op::less_equal:
+    case Op::equal:
+    case Op::not_equal: return comparison(n, program.nodes[static_cast<std::size_t>(n.a)].type, a, b);
     case Op::logic_and: return truth(a.can_be_false || b.can_be_false, a.can_be_true && b.can_be_true);
     case Op::logic_or: return truth(a.can_be_false && b.can_be_false, a.can_be_true || b.can_be_true);
     case Op::logic_not: return truth(a.can_be_true, a.can_be_false);
@@ -241,14 +246,19 @@ bool needs_key(Class c) { return c == Class::k_only || c == Class::both; }
 
 void run(const TileProgram& program, const Box& box, Interval* values, bool keys) {
   for (int i = 0; i <= program.root(); ++i)
-    if (needs_key(program.classes[static_cast<std::size_t>(i)]) == keys) values[i] = node_interval(program, i, box, values);
+    if (needs_key(program.classes[static_cast<std::size_t>(i)]) == keys)
+      values[i] = node_interval(program, i, box, values);
 }
 
 }  // namespace
 
-void intervals_of_queries(const TileProgram& program, const Box& box, Interval* values) { run(program, box, values, false); }
+void intervals_of_queries(const TileProgram& program, const Box& box, Interval* values) {
+  run(program, box, values, false);
+}
 
-void intervals_of_keys(const TileProgram& program, const Box& box, Interval* values) { run(program, box, values, true); }
+void intervals_of_keys(const TileProgram& program, const Box& box, Interval* values) {
+  run(program, box, values, true);
+}
 
 Verdict classify(const TileProgram& program, const Box& box) {
   if (box.b0 >= box.b1 || box.h0 >= box.h1 || box.q0 >= box.q1 || box.k0 >= box.k1) return Verdict::empty;

@@ -1,9 +1,9 @@
 #pragma once
 // Interval analysis: is a condition true, false or undecided all over a rectangle of (b, h, q, k)?
 //
-// Sound for every expression: a verdict of empty or full holds at every point, in the float32 arithmetic of kernels and in
-// the float64 arithmetic of the oracle. Precise for comparisons of sums of q and k, for documents and tables through minima
-// and maxima over ranges; anything else is undecided at worst.
+// Sound for every expression: a verdict of empty or full holds at every point, in the float32 arithmetic of kernels and
+// in the float64 arithmetic of the oracle. Precise for comparisons of sums of q and k, for documents and tables through
+// minima and maxima over ranges; anything else is undecided at worst.
 
 #include <treadle/graph/scalar/program.hpp>
 
@@ -17,7 +17,9 @@ struct Box {
 };
 
 /// Workspace: one Interval for each node of the program.
-inline std::size_t interval_workspace_bytes(const TileProgram& program) { return program.nodes.size() * sizeof(Interval); }
+inline std::size_t interval_workspace_bytes(const TileProgram& program) {
+  return program.nodes.size() * sizeof(Interval);
+}
 
 /// Ranges of the nodes that do not depend on the key, for box.{b,h,q}; then of the others, for box.k as well.
 void intervals_of_queries(const TileProgram& program, const Box& box, Interval* values);

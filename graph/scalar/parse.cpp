@@ -55,10 +55,10 @@ class Parser {
 
   /// Longer tokens first.
   static constexpr Infix infixes[] = {
-      {"|", Op::logic_or, 0},        {"&", Op::logic_and, 1},           {"==", Op::equal, 2},
-      {"!=", Op::not_equal, 2},      {"<=", Op::less_equal, 3},         {">=", Op::less_equal, 3, true},
-      {"<", Op::less, 3},            {">", Op::less, 3, true},          {"+", Op::add, 4},
-      {"-", Op::sub, 4},             {"*", Op::mul, 5},                 {"/", Op::div, 5},
+      {"|", Op::logic_or, 0},   {"&", Op::logic_and, 1},   {"==", Op::equal, 2},
+      {"!=", Op::not_equal, 2}, {"<=", Op::less_equal, 3}, {">=", Op::less_equal, 3, true},
+      {"<", Op::less, 3},       {">", Op::less, 3, true},  {"+", Op::add, 4},
+      {"-", Op::sub, 4},        {"*", Op::mul, 5},         {"/", Op::div, 5},
       {"%", Op::floor_mod, 5},
   };
   static constexpr int levels = 6;
@@ -155,9 +155,9 @@ class Parser {
       std::string_view word;
       Op op;
     };
-    static constexpr Leaf leaves[] = {{"score", Op::score}, {"b", Op::b}, {"h", Op::h}, {"q", Op::q}, {"k", Op::k},
-                                      {"q_len", Op::q_len}, {"k_len", Op::k_len}, {"x", Op::x},
-                                      {"iteration", Op::iteration}};
+    static constexpr Leaf leaves[] = {{"score", Op::score}, {"b", Op::b}, {"h", Op::h},
+                                      {"q", Op::q},         {"k", Op::k}, {"q_len", Op::q_len},
+                                      {"k_len", Op::k_len}, {"x", Op::x}, {"iteration", Op::iteration}};
     if ((word == "q" || word == "k") && take("[")) {
       if (!inside_sum_) stop("q[i] and k[i] stand inside sum");
       const int index = expression(0);
@@ -193,9 +193,9 @@ class Parser {
       expect(")");
       return build::arithmetic(pool_, word == "min" ? Op::min : Op::max, a, b);
     }
-    static constexpr Leaf unaries[] = {{"abs", Op::abs}, {"exp", Op::exp}, {"log", Op::log}, {"tanh", Op::tanh},
-                                       {"sqrt", Op::sqrt}, {"sigmoid", Op::sigmoid}, {"floor", Op::floor},
-                                       {"number", Op::number}};
+    static constexpr Leaf unaries[] = {{"abs", Op::abs},     {"exp", Op::exp},      {"log", Op::log},
+                                       {"tanh", Op::tanh},   {"sqrt", Op::sqrt},    {"sigmoid", Op::sigmoid},
+                                       {"floor", Op::floor}, {"number", Op::number}};
     for (const Leaf& unary : unaries) {
       if (unary.word != word) continue;
       expect("(");
@@ -210,8 +210,10 @@ class Parser {
   int lookup() {
     DType type = DType::f32;
     if (take("<")) {
-      if (take("i32")) type = DType::i32;
-      else expect("f32");
+      if (take("i32"))
+        type = DType::i32;
+      else
+        expect("f32");
       expect(">");
     }
     expect("(");
@@ -265,8 +267,10 @@ Parsed parse(Pool& pool, std::string_view text, std::optional<Type> type) {
   try {
     int root = parser.all();
     if (type && *type != scratch[root].type) {
-      if (*type == Type::number && scratch[root].type == Type::integer) root = build::to_number(scratch, root);
-      else return {-1, {0, *type == Type::boolean ? "expected a condition" : "expected a number, not a condition"}};
+      if (*type == Type::number && scratch[root].type == Type::integer)
+        root = build::to_number(scratch, root);
+      else
+        return {-1, {0, *type == Type::boolean ? "expected a condition" : "expected a number, not a condition"}};
     }
     return {import(pool, scratch, root), {}};
   } catch (const Stop& e) {

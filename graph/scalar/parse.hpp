@@ -1,6 +1,6 @@
 #pragma once
-// Expressions from text, as print.hpp writes them. Spaces are free, C++'s precedence holds, and `>`, `>=` are understood.
-// Types work as in tracing: an integer that meets a number becomes one.
+// Expressions from text, as print.hpp writes them. Spaces are free, C++'s precedence holds, and `>`, `>=` are
+// understood. Types work as in tracing: an integer that meets a number becomes one.
 
 #include <treadle/graph/scalar/expression.hpp>
 

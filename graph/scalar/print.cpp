@@ -65,8 +65,10 @@ class Printer {
     if (n.is_constant()) return constant(n);
     if (const char* between = infix(n.op)) {
       if (nested) text += '(';
-      if (n.op == Op::logic_and || n.op == Op::logic_or) chain(n, between);
-      else operands(n, between);
+      if (n.op == Op::logic_and || n.op == Op::logic_or)
+        chain(n, between);
+      else
+        operands(n, between);
       if (nested) text += ')';
       return;
     }
@@ -76,9 +78,7 @@ class Printer {
         // A minus in front of a literal is part of the literal.
         if (view_[n.a].is_constant()) return parenthesised(n.a);
         return node(n.a, true, false);
-      case Op::logic_not:
-        text += '!';
-        return node(n.a, true, false);
+      case Op::logic_not: text += '!'; return node(n.a, true, false);
       case Op::query_value:
       case Op::key_value:
         text += n.op == Op::query_value ? "q[" : "k[";
@@ -140,8 +140,10 @@ class Printer {
     for (int j = 0; j < 2; ++j) {
       if (j > 0) text += between;
       const Node& part = view_[n.child(j)];
-      if (part.op == n.op) chain(part, between);
-      else node(n.child(j), true, false);
+      if (part.op == n.op)
+        chain(part, between);
+      else
+        node(n.child(j), true, false);
     }
   }
 
@@ -149,9 +151,7 @@ class Printer {
     text += '(';
     switch (n.op) {
       case Op::min:
-      case Op::max:
-        operands_in_call(n.a, n.b);
-        break;
+      case Op::max: operands_in_call(n.a, n.b); break;
       case Op::where:
         node(n.a, false, false);
         text += ", ";

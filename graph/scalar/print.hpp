@@ -7,8 +7,8 @@
 
 namespace treadle::scalar {
 
-/// The function at `root`, in the notation that trace.hpp accepts in C++: conversions of integers to numbers are left out
-/// where the reader puts them back, numbers have a point or an exponent, the index of a sum is `i`.
+/// The function at `root`, in the notation that trace.hpp accepts in C++: conversions of integers to numbers are left
+/// out where the reader puts them back, numbers have a point or an exponent, the index of a sum is `i`.
 std::string print(View view, int root);
 
 }  // namespace treadle::scalar

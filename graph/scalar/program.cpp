@@ -46,7 +46,8 @@ void place_values(TileProgram& program) {
     }
     for (int j = 0; j < 3; ++j) {
       const int child = program.nodes[i].child(j);
-      if (child < 0 || last_use[static_cast<std::size_t>(child)] != i || program.classes[static_cast<std::size_t>(child)] != Class::both)
+      if (child < 0 || last_use[static_cast<std::size_t>(child)] != i ||
+          program.classes[static_cast<std::size_t>(child)] != Class::both)
         continue;
       // Used twice by this node: free it once.
       if ((j > 0 && child == program.nodes[i].a) || (j > 1 && child == program.nodes[i].b)) continue;
@@ -61,8 +62,10 @@ void bind_tables(TileProgram& program, std::span<const Table> tables, bool all) 
   for (TileProgram::Slot& slot : program.slots) {
     const std::string_view name = slot.name(program.names);
     const auto found = std::find_if(tables.begin(), tables.end(), [&](const Table& t) { return t.name == name; });
-    if (found != tables.end()) slot.table.bind(found->view, name, program.type() == Type::boolean);
-    else if (all) throw std::invalid_argument("table '" + std::string(name) + "' is not bound");
+    if (found != tables.end())
+      slot.table.bind(found->view, name, program.type() == Type::boolean);
+    else if (all)
+      throw std::invalid_argument("table '" + std::string(name) + "' is not bound");
   }
 }
 
@@ -71,12 +74,12 @@ bool needs_wide_lanes(const TileProgram& program, std::vector<Interval>& values)
   const Extents& e = program.extents;
   // Kernels pad strips, so queries and keys may be evaluated a little past the end.
   const Box box{0, std::max<std::int64_t>(e.batch, 1), 0, std::max<std::int64_t>(e.heads, 1),
-                0, e.q_len + TileProgram::max_lanes, 0, e.k_len + TileProgram::max_lanes};
+                0, e.q_len + TileProgram::max_lanes,   0, e.k_len + TileProgram::max_lanes};
   intervals_of_queries(program, box, values.data());
   intervals_of_keys(program, box, values.data());
   for (std::size_t i = 0; i < program.nodes.size(); ++i)
-    if (program.nodes[i].type == Type::integer &&
-        (values[i].lo < std::numeric_limits<std::int32_t>::min() || values[i].hi > std::numeric_limits<std::int32_t>::max()))
+    if (program.nodes[i].type == Type::integer && (values[i].lo < std::numeric_limits<std::int32_t>::min() ||
+                                                   values[i].hi > std::numeric_limits<std::int32_t>::max()))
       return true;
   return false;
 }
@@ -110,7 +113,8 @@ TileProgram compile(View view, int root, const Extents& extents, std::span<const
     if (n.op != Op::lookup) continue;
     const std::int32_t rank = n.b >= 0 ? 2 : 1;
     const auto same = [&](const TileProgram::Slot& s) {
-      return s.name_first == n.name_first && s.name_size == n.name_size && s.table.type == n.type && s.table.rank == rank;
+      return s.name_first == n.name_first && s.name_size == n.name_size && s.table.type == n.type &&
+             s.table.rank == rank;
     };
     auto slot = std::find_if(program.slots.begin(), program.slots.end(), same);
     if (slot == program.slots.end()) {

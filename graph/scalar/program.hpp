@@ -1,6 +1,6 @@
 #pragma once
-// A traced function compiled for tiles of (query, key): every node is classed as constant, q-only, k-only or both, and only
-// the last kind costs per element. Compiled once at bind; new lengths and tables are bound without allocation.
+// A traced function compiled for tiles of (query, key): every node is classed as constant, q-only, k-only or both, and
+// only the last kind costs per element. Compiled once at bind; new lengths and tables are bound without allocation.
 
 #include <treadle/graph/scalar/table.hpp>
 
@@ -27,10 +27,11 @@ struct TileProgram {
     BoundTable table;
   };
 
-  std::vector<Node> nodes;            ///< what the root reaches; children precede parents, the root is last
-  std::vector<Class> classes;         ///< of each node
-  std::vector<std::int32_t> offsets;  ///< of each node's values, bytes into the workspace; registers of `both` are reused
-  std::vector<std::int32_t> tables;   ///< of each lookup, into `slots`; −1 for other nodes
+  std::vector<Node> nodes;     ///< what the root reaches; children precede parents, the root is last
+  std::vector<Class> classes;  ///< of each node
+  std::vector<std::int32_t>
+      offsets;  ///< of each node's values, bytes into the workspace; registers of `both` are reused
+  std::vector<std::int32_t> tables;  ///< of each lookup, into `slots`; −1 for other nodes
   std::vector<Slot> slots;
   std::vector<char> names;
   std::size_t value_bytes = 0;  ///< workspace of the evaluator
@@ -47,11 +48,12 @@ struct TileProgram {
 /// Whether tiles can evaluate the function: everything but sums over features.
 bool tile_supported(View view, int root);
 
-/// Compiles and binds. Throws std::invalid_argument with a sentence if a table is missing or does not fit, or the function
-/// holds a sum over features.
+/// Compiles and binds. Throws std::invalid_argument with a sentence if a table is missing or does not fit, or the
+/// function holds a sum over features.
 TileProgram compile(View view, int root, const Extents& extents, std::span<const Table> tables = {});
 
-/// Binds other lengths and tables. Tables that are not named keep their binding. Allocates nothing while no table grows.
+/// Binds other lengths and tables. Tables that are not named keep their binding. Allocates nothing while no table
+/// grows.
 void rebind(TileProgram& program, const Extents& extents, std::span<const Table> tables = {});
 
 }  // namespace treadle::scalar

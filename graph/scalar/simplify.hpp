@@ -11,9 +11,12 @@ namespace treadle::scalar {
 
 constexpr int Pool::share(Node node) {
   switch (node.op) {
-    case Op::q: case Op::query_value: node.uses = uses_q; break;
-    case Op::k: case Op::key_value: node.uses = uses_k; break;
-    case Op::score: case Op::x: node.uses = uses_score; break;
+    case Op::q:
+    case Op::query_value: node.uses = uses_q; break;
+    case Op::k:
+    case Op::key_value: node.uses = uses_k; break;
+    case Op::score:
+    case Op::x: node.uses = uses_score; break;
     case Op::feature: node.uses = uses_feature; break;
     case Op::b: node.uses = uses_b; break;
     case Op::h: node.uses = uses_h; break;
@@ -125,8 +128,10 @@ constexpr int chain(Pool& pool, Op op, std::vector<int> parts) {
   for (int p : parts) detail::flatten(pool, op, p, leaves);
   std::vector<int> kept;
   for (int p : leaves) {
-    if (!pool[p].is_constant()) kept.push_back(p);
-    else if ((pool[p].integer() != 0) != neutral) return pool.constant(!neutral);
+    if (!pool[p].is_constant())
+      kept.push_back(p);
+    else if ((pool[p].integer() != 0) != neutral)
+      return pool.constant(!neutral);
   }
   detail::sort_unique(pool, kept);
   if (kept.empty()) return pool.constant(neutral);
@@ -154,9 +159,16 @@ constexpr double floor_of(double v) {
 
 constexpr bool foldable(Op op) {
   switch (op) {
-    case Op::exp: case Op::log: case Op::tanh: case Op::sqrt: case Op::sigmoid: case Op::fma: case Op::lookup: case Op::sum:
-    case Op::query_value: case Op::key_value:
-      return false;
+    case Op::exp:
+    case Op::log:
+    case Op::tanh:
+    case Op::sqrt:
+    case Op::sigmoid:
+    case Op::fma:
+    case Op::lookup:
+    case Op::sum:
+    case Op::query_value:
+    case Op::key_value: return false;
     default: return true;
   }
 }
@@ -326,7 +338,13 @@ constexpr int Pool::intern(Node n) {
     if (folded >= 0) return folded;
   }
   switch (n.op) {
-    case Op::add: case Op::mul: case Op::fma: case Op::min: case Op::max: case Op::equal: case Op::not_equal:
+    case Op::add:
+    case Op::mul:
+    case Op::fma:
+    case Op::min:
+    case Op::max:
+    case Op::equal:
+    case Op::not_equal:
       if (detail::compare(*this, n.a, n.b) > 0) {
         const std::int32_t a = n.a;
         n.a = n.b;

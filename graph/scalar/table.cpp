@@ -13,7 +13,8 @@ MinMax join(MinMax a, MinMax b) { return {std::min(a.lo, b.lo), std::max(a.hi, b
 
 std::int64_t tree_nodes(std::int64_t columns) {
   std::int64_t total = 0;
-  for (std::int64_t n = (columns + BoundTable::leaf - 1) / BoundTable::leaf; n > 0; n = n > 1 ? (n + 1) / 2 : 0) total += n;
+  for (std::int64_t n = (columns + BoundTable::leaf - 1) / BoundTable::leaf; n > 0; n = n > 1 ? (n + 1) / 2 : 0)
+    total += n;
   return total;
 }
 
@@ -21,7 +22,8 @@ std::int64_t tree_nodes(std::int64_t columns) {
 
 double BoundTable::entry(std::int64_t row, std::int64_t column) const {
   const std::int64_t i = rank == 2 ? row : column, j = rank == 2 ? column : 0;
-  return type == Type::integer ? static_cast<double>(read_integer(view, i, j)) : static_cast<double>(read_number(view, i, j));
+  return type == Type::integer ? static_cast<double>(read_integer(view, i, j))
+                               : static_cast<double>(read_number(view, i, j));
 }
 
 void BoundTable::reserve(std::int64_t rows, std::int64_t columns) {
@@ -29,11 +31,16 @@ void BoundTable::reserve(std::int64_t rows, std::int64_t columns) {
 }
 
 void BoundTable::bind(const TensorView& table, std::string_view name, bool summarise) {
-  const auto refuse = [&](const std::string& what) { throw std::invalid_argument("table '" + std::string(name) + "' " + what); };
-  if (table.rank != rank) refuse("has rank " + std::to_string(table.rank) + "; the lookup has " + std::to_string(rank) + " indices");
+  const auto refuse = [&](const std::string& what) {
+    throw std::invalid_argument("table '" + std::string(name) + "' " + what);
+  };
+  if (table.rank != rank)
+    refuse("has rank " + std::to_string(table.rank) + "; the lookup has " + std::to_string(rank) + " indices");
   const bool integers = table.dtype == DType::i32 || table.dtype == DType::boolean;
-  if (type == Type::integer && !integers) refuse("is " + std::string(treadle::name(table.dtype)) + "; lookup<i32> reads i32 or bool");
-  if (type == Type::number && table.dtype != DType::f32) refuse("is " + std::string(treadle::name(table.dtype)) + "; lookup<f32> reads f32");
+  if (type == Type::integer && !integers)
+    refuse("is " + std::string(treadle::name(table.dtype)) + "; lookup<i32> reads i32 or bool");
+  if (type == Type::number && table.dtype != DType::f32)
+    refuse("is " + std::string(treadle::name(table.dtype)) + "; lookup<f32> reads f32");
   if (!table.data && table.size() > 0) refuse("has no data");
   view = table;
   rows_ = rank == 2 ? table.shape[0] : 1;
@@ -72,7 +79,8 @@ void BoundTable::bind(const TensorView& table, std::string_view name, bool summa
     for (int level = 1; level < levels_; ++level) {
       const MinMax* below = row + level_first_[static_cast<std::size_t>(level - 1)];
       MinMax* here = row + level_first_[static_cast<std::size_t>(level)];
-      const std::int64_t n = level_first_[static_cast<std::size_t>(level)] - level_first_[static_cast<std::size_t>(level - 1)];
+      const std::int64_t n =
+          level_first_[static_cast<std::size_t>(level)] - level_first_[static_cast<std::size_t>(level - 1)];
       for (std::int64_t i = 0; i < n; i += 2) here[i / 2] = i + 1 < n ? join(below[i], below[i + 1]) : below[i];
     }
   }
@@ -87,7 +95,8 @@ MinMax BoundTable::row_range(std::int64_t row, std::int64_t c0, std::int64_t c1)
       result = join(result, {v, v});
       continue;
     }
-    // The largest node of the tree that starts here and ends inside; the last node of a level may be cut off by the end.
+    // The largest node of the tree that starts here and ends inside; the last node of a level may be cut off by the
+    // end.
     int level = 0;
     std::int64_t at = c / leaf, width = leaf;
     while (level + 1 < levels_ && at % 2 == 0 && (c + 2 * width <= c1 || c1 == columns_)) {

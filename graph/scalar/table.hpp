@@ -48,7 +48,8 @@ class BoundTable {
   std::int32_t rank = 1;
   TensorView view;
 
-  /// Throws std::invalid_argument if dtype or rank do not fit. `summarise`: build the tree, otherwise only the whole range.
+  /// Throws std::invalid_argument if dtype or rank do not fit. `summarise`: build the tree, otherwise only the whole
+  /// range.
   void bind(const TensorView& table, std::string_view name, bool summarise);
   void reserve(std::int64_t rows, std::int64_t columns);
   /// Over rows [r0, r1) and columns [c0, c1) (a rank-1 table is one row); the part outside the table reads 0.

@@ -1,9 +1,9 @@
 #pragma once
 // Runs a TileProgram over lanes of queries and rows of keys. A template, so that every ISA has its own copy.
 //
-// `Math` supplies exp, log, tanh, sqrt, sigmoid and fma on arrays of floats; `Int` is the lane type of integers, 32 bits
-// unless the program is wide. Truth values are 32-bit lanes, 0 or −1. Loops run over whole arrays so that the compiler
-// vectorises them; values of lanes past the end are computed and ignored, so no operation may trap.
+// `Math` supplies exp, log, tanh, sqrt, sigmoid and fma on arrays of floats; `Int` is the lane type of integers, 32
+// bits unless the program is wide. Truth values are 32-bit lanes, 0 or −1. Loops run over whole arrays so that the
+// compiler vectorises them; values of lanes past the end are computed and ignored, so no operation may trap.
 
 #include <treadle/graph/scalar/program.hpp>
 
@@ -13,8 +13,8 @@
 
 namespace treadle::scalar {
 
-/// Plain loops. `Tag` keeps the copies of differently compiled files apart; builtins, because the functions of namespace std
-/// are inline and the linker would merge their copies.
+/// Plain loops. `Tag` keeps the copies of differently compiled files apart; builtins, because the functions of
+/// namespace std are inline and the linker would merge their copies.
 template <class Tag>
 struct PlainMath {
   static void exp(const float* x, float* out, int n) {
@@ -44,7 +44,8 @@ class TileEngine {
 
   TileEngine(const TileProgram& program, void* workspace) : p_(program), values_(static_cast<std::byte*>(workspace)) {}
 
-  /// What does not depend on the key, for queries q0 … q0 + count − 1, at most 64. `ready`: the workspace holds it already.
+  /// What does not depend on the key, for queries q0 … q0 + count − 1, at most 64. `ready`: the workspace holds it
+  /// already.
   void queries(std::int64_t b, std::int64_t h, std::int64_t q0, int count, bool ready = false) {
     b_ = b;
     h_ = h;
@@ -145,7 +146,8 @@ class TileEngine {
 
   template <class R>
   R* out(int i, Class c, int r) const {
-    return reinterpret_cast<R*>(place(i) + (c == Class::both ? r * max_lanes * static_cast<std::int64_t>(sizeof(R)) : 0));
+    return reinterpret_cast<R*>(place(i) +
+                                (c == Class::both ? r * max_lanes * static_cast<std::int64_t>(sizeof(R)) : 0));
   }
 
   template <class A, class R, class F>
@@ -245,7 +247,8 @@ class TileEngine {
       // Exact: the quotient of two 32-bit integers is further from the next integer than double's rounding. Unlike an
       // integer division, it vectorises.
       const Int d = b == 0 ? 1 : b;
-      const auto quotient = static_cast<Int>(static_cast<std::int64_t>(static_cast<double>(a) / static_cast<double>(d)));
+      const auto quotient =
+          static_cast<Int>(static_cast<std::int64_t>(static_cast<double>(a) / static_cast<double>(d)));
       const Int rest = to_int(static_cast<Unsigned>(a) - static_cast<Unsigned>(quotient) * static_cast<Unsigned>(d));
       const Int down = (rest != 0) & ((rest ^ d) < 0);
       return b == 0 ? 0 : quotient - down;
@@ -254,16 +257,20 @@ class TileEngine {
     }
   }
   static Int modulo(Int a, Int b) {
-    return b == 0 ? 0 : to_int(static_cast<Unsigned>(a) - static_cast<Unsigned>(divide(a, b)) * static_cast<Unsigned>(b));
+    return b == 0 ? 0
+                  : to_int(static_cast<Unsigned>(a) - static_cast<Unsigned>(divide(a, b)) * static_cast<Unsigned>(b));
   }
 
   void step(int i, Class c, int lanes, int rows) {
     const Node& n = node(i);
     switch (n.op) {
       case Op::constant:
-        if (n.type == Type::number) fill(i, c, lanes, static_cast<float>(n.number()));
-        else if (n.type == Type::integer) fill(i, c, lanes, static_cast<Int>(n.integer()));
-        else fill(i, c, lanes, static_cast<std::int32_t>(n.integer() ? -1 : 0));
+        if (n.type == Type::number)
+          fill(i, c, lanes, static_cast<float>(n.number()));
+        else if (n.type == Type::integer)
+          fill(i, c, lanes, static_cast<Int>(n.integer()));
+        else
+          fill(i, c, lanes, static_cast<std::int32_t>(n.integer() ? -1 : 0));
         return;
       case Op::b: return fill(i, c, lanes, static_cast<Int>(b_));
       case Op::h: return fill(i, c, lanes, static_cast<Int>(h_));
@@ -292,17 +299,21 @@ class TileEngine {
       case Op::where:
         if (n.type == Type::number) return select<float>(i, c, lanes, rows);
         return select<Int>(i, c, lanes, rows);
-      case Op::less: case Op::less_equal: case Op::equal: case Op::not_equal:
+      case Op::less:
+      case Op::less_equal:
+      case Op::equal:
+      case Op::not_equal:
         if (node(n.a).type == Type::number) return compare<float>(i, c, lanes, rows);
         return compare<Int>(i, c, lanes, rows);
       case Op::logic_and: return logic(i, c, lanes, rows, [](std::int32_t a, std::int32_t b) { return a & b; });
       case Op::logic_or: return logic(i, c, lanes, rows, [](std::int32_t a, std::int32_t b) { return a | b; });
-      case Op::logic_not:
-        return map1<std::int32_t, std::int32_t>(i, c, lanes, rows, [](std::int32_t a) { return ~a; });
+      case Op::logic_not: return map1<std::int32_t, std::int32_t>(i, c, lanes, rows, [](std::int32_t a) { return ~a; });
       default: break;
     }
-    if (n.type == Type::number) numbers(i, c, lanes, rows);
-    else integers(i, c, lanes, rows);
+    if (n.type == Type::number)
+      numbers(i, c, lanes, rows);
+    else
+      integers(i, c, lanes, rows);
   }
 
   template <class F>
@@ -341,10 +352,14 @@ class TileEngine {
     using U = Unsigned;
     switch (node(i).op) {
       case Op::neg: return map1<T, T>(i, c, lanes, rows, [](T a) { return to_int(U{0} - static_cast<U>(a)); });
-      case Op::abs: return map1<T, T>(i, c, lanes, rows, [](T a) { return a < 0 ? to_int(U{0} - static_cast<U>(a)) : a; });
-      case Op::add: return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return to_int(static_cast<U>(a) + static_cast<U>(b)); });
-      case Op::sub: return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return to_int(static_cast<U>(a) - static_cast<U>(b)); });
-      case Op::mul: return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return to_int(static_cast<U>(a) * static_cast<U>(b)); });
+      case Op::abs:
+        return map1<T, T>(i, c, lanes, rows, [](T a) { return a < 0 ? to_int(U{0} - static_cast<U>(a)) : a; });
+      case Op::add:
+        return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return to_int(static_cast<U>(a) + static_cast<U>(b)); });
+      case Op::sub:
+        return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return to_int(static_cast<U>(a) - static_cast<U>(b)); });
+      case Op::mul:
+        return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return to_int(static_cast<U>(a) * static_cast<U>(b)); });
       case Op::min: return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return b < a ? b : a; });
       case Op::max: return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return a < b ? b : a; });
       case Op::floor_div: return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return divide(a, b); });

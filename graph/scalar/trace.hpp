@@ -7,7 +7,8 @@
 //   });
 //   int root = trace_feature(pool, [](auto x) { return where(x > 0, x + 1, exp(x)); });
 //
-// Symbols know + - * / %, comparisons, & | !, and the functions below, found without a namespace. `q - k` is an integer, its
+// Symbols know + - * / %, comparisons, & | !, and the functions below, found without a namespace. `q - k` is an
+// integer, its
 // `/` and `%` round down; an integer that meets a number becomes a number. `if`, `?:`, `&&`, `||` and the functions of
 // namespace std cannot be written down: each is one compile error with a sentence. Everything is constexpr.
 
@@ -41,8 +42,9 @@ struct Symbol {
   /// Only so that std::exp(x) and friends stop here with a sentence.
   template <class T = void>
   constexpr operator double() const {
-    static_assert(detail::never<T>,
-                  "a traced value has no number: write exp(x), min(a, b), not std::exp(x), std::min(a, b), and no casts");
+    static_assert(
+        detail::never<T>,
+        "a traced value has no number: write exp(x), min(a, b), not std::exp(x), std::min(a, b), and no casts");
     return 0;
   }
 };
@@ -72,8 +74,10 @@ namespace detail {
 
 template <class T>
 constexpr Pool* pool_of(const T& v) {
-  if constexpr (traced<T>) return v.pool;
-  else return nullptr;
+  if constexpr (traced<T>)
+    return v.pool;
+  else
+    return nullptr;
 }
 template <class... Ts>
 constexpr Pool& pool_of_all(const Ts&... v) {
@@ -84,11 +88,16 @@ constexpr Pool& pool_of_all(const Ts&... v) {
 }
 template <class T>
 constexpr int node_in(Pool& pool, const T& v) {
-  if constexpr (std::same_as<T, Symbol>) return v.pool ? v.node : build::leaf(pool, Op::feature);
-  else if constexpr (std::same_as<T, Condition>) return v.node;
-  else if constexpr (std::same_as<T, bool>) return pool.constant(v);
-  else if constexpr (std::is_floating_point_v<T>) return pool.constant(static_cast<double>(v));
-  else return pool.constant(static_cast<std::int64_t>(v));
+  if constexpr (std::same_as<T, Symbol>)
+    return v.pool ? v.node : build::leaf(pool, Op::feature);
+  else if constexpr (std::same_as<T, Condition>)
+    return v.node;
+  else if constexpr (std::same_as<T, bool>)
+    return pool.constant(v);
+  else if constexpr (std::is_floating_point_v<T>)
+    return pool.constant(static_cast<double>(v));
+  else
+    return pool.constant(static_cast<std::int64_t>(v));
 }
 template <class A, class B>
 constexpr Symbol arithmetic(Op op, const A& a, const B& b) {
@@ -120,48 +129,89 @@ concept condition_pair = logical<A> && logical<B> && (traced<A> || traced<B>);
 
 }  // namespace detail
 
-template <class A, class B> requires detail::number_pair<A, B>
-constexpr Symbol operator+(const A& a, const B& b) { return detail::arithmetic(Op::add, a, b); }
-template <class A, class B> requires detail::number_pair<A, B>
-constexpr Symbol operator-(const A& a, const B& b) { return detail::arithmetic(Op::sub, a, b); }
-template <class A, class B> requires detail::number_pair<A, B>
-constexpr Symbol operator*(const A& a, const B& b) { return detail::arithmetic(Op::mul, a, b); }
+template <class A, class B>
+  requires detail::number_pair<A, B>
+constexpr Symbol operator+(const A& a, const B& b) {
+  return detail::arithmetic(Op::add, a, b);
+}
+template <class A, class B>
+  requires detail::number_pair<A, B>
+constexpr Symbol operator-(const A& a, const B& b) {
+  return detail::arithmetic(Op::sub, a, b);
+}
+template <class A, class B>
+  requires detail::number_pair<A, B>
+constexpr Symbol operator*(const A& a, const B& b) {
+  return detail::arithmetic(Op::mul, a, b);
+}
 /// Of two integers: rounded down.
-template <class A, class B> requires detail::number_pair<A, B>
-constexpr Symbol operator/(const A& a, const B& b) { return detail::arithmetic(Op::div, a, b); }
+template <class A, class B>
+  requires detail::number_pair<A, B>
+constexpr Symbol operator/(const A& a, const B& b) {
+  return detail::arithmetic(Op::div, a, b);
+}
 /// Of two integers; has the sign of b.
-template <class A, class B> requires detail::number_pair<A, B>
-constexpr Symbol operator%(const A& a, const B& b) { return detail::arithmetic(Op::floor_mod, a, b); }
+template <class A, class B>
+  requires detail::number_pair<A, B>
+constexpr Symbol operator%(const A& a, const B& b) {
+  return detail::arithmetic(Op::floor_mod, a, b);
+}
 constexpr Symbol operator-(Symbol a) { return detail::unary(Op::neg, a); }
 constexpr Symbol operator+(Symbol a) { return a; }
 
-template <class A, class B> requires detail::number_pair<A, B>
-constexpr Condition operator<(const A& a, const B& b) { return detail::comparison(Op::less, a, b); }
-template <class A, class B> requires detail::number_pair<A, B>
-constexpr Condition operator<=(const A& a, const B& b) { return detail::comparison(Op::less_equal, a, b); }
-template <class A, class B> requires detail::number_pair<A, B>
-constexpr Condition operator>(const A& a, const B& b) { return detail::comparison(Op::less, b, a); }
-template <class A, class B> requires detail::number_pair<A, B>
-constexpr Condition operator>=(const A& a, const B& b) { return detail::comparison(Op::less_equal, b, a); }
-template <class A, class B> requires detail::number_pair<A, B>
-constexpr Condition operator==(const A& a, const B& b) { return detail::comparison(Op::equal, a, b); }
-template <class A, class B> requires detail::number_pair<A, B>
-constexpr Condition operator!=(const A& a, const B& b) { return detail::comparison(Op::not_equal, a, b); }
+template <class A, class B>
+  requires detail::number_pair<A, B>
+constexpr Condition operator<(const A& a, const B& b) {
+  return detail::comparison(Op::less, a, b);
+}
+template <class A, class B>
+  requires detail::number_pair<A, B>
+constexpr Condition operator<=(const A& a, const B& b) {
+  return detail::comparison(Op::less_equal, a, b);
+}
+template <class A, class B>
+  requires detail::number_pair<A, B>
+constexpr Condition operator>(const A& a, const B& b) {
+  return detail::comparison(Op::less, b, a);
+}
+template <class A, class B>
+  requires detail::number_pair<A, B>
+constexpr Condition operator>=(const A& a, const B& b) {
+  return detail::comparison(Op::less_equal, b, a);
+}
+template <class A, class B>
+  requires detail::number_pair<A, B>
+constexpr Condition operator==(const A& a, const B& b) {
+  return detail::comparison(Op::equal, a, b);
+}
+template <class A, class B>
+  requires detail::number_pair<A, B>
+constexpr Condition operator!=(const A& a, const B& b) {
+  return detail::comparison(Op::not_equal, a, b);
+}
 
-template <class A, class B> requires detail::condition_pair<A, B>
-constexpr Condition operator&(const A& a, const B& b) { return detail::logic(Op::logic_and, a, b); }
-template <class A, class B> requires detail::condition_pair<A, B>
-constexpr Condition operator|(const A& a, const B& b) { return detail::logic(Op::logic_or, a, b); }
+template <class A, class B>
+  requires detail::condition_pair<A, B>
+constexpr Condition operator&(const A& a, const B& b) {
+  return detail::logic(Op::logic_and, a, b);
+}
+template <class A, class B>
+  requires detail::condition_pair<A, B>
+constexpr Condition operator|(const A& a, const B& b) {
+  return detail::logic(Op::logic_or, a, b);
+}
 constexpr Condition operator!(Condition a) { return {a.pool, build::logic_not(*a.pool, a.node)}; }
 /// The same as !, for `~a & b`: compilers warn about `!a & b`.
 constexpr Condition operator~(Condition a) { return !a; }
 
-template <class A, class B> requires(traced<A> || traced<B>)
+template <class A, class B>
+  requires(traced<A> || traced<B>)
 constexpr Condition operator&&(const A& a, const B& b) {
   static_assert(detail::never<A>, "a traced condition has no &&: write a & b");
   return a & b;  // something valid, so that this is the only error
 }
-template <class A, class B> requires(traced<A> || traced<B>)
+template <class A, class B>
+  requires(traced<A> || traced<B>)
 constexpr Condition operator||(const A& a, const B& b) {
   static_assert(detail::never<A>, "a traced condition has no ||: write a | b");
   return a & b;  // something valid, so that this is the only error
@@ -174,10 +224,16 @@ constexpr Symbol sqrt(Symbol a) { return detail::unary(Op::sqrt, a); }
 constexpr Symbol sigmoid(Symbol a) { return detail::unary(Op::sigmoid, a); }
 constexpr Symbol floor(Symbol a) { return detail::unary(Op::floor, a); }
 constexpr Symbol abs(Symbol a) { return detail::unary(Op::abs, a); }
-template <class A, class B> requires detail::number_pair<A, B>
-constexpr Symbol min(const A& a, const B& b) { return detail::arithmetic(Op::min, a, b); }
-template <class A, class B> requires detail::number_pair<A, B>
-constexpr Symbol max(const A& a, const B& b) { return detail::arithmetic(Op::max, a, b); }
+template <class A, class B>
+  requires detail::number_pair<A, B>
+constexpr Symbol min(const A& a, const B& b) {
+  return detail::arithmetic(Op::min, a, b);
+}
+template <class A, class B>
+  requires detail::number_pair<A, B>
+constexpr Symbol max(const A& a, const B& b) {
+  return detail::arithmetic(Op::max, a, b);
+}
 
 /// a where the condition holds, else b.
 template <class C, class A, class B>
@@ -197,13 +253,15 @@ constexpr Condition where(const C& condition, const A& a, const B& b) {
 
 /// The entry of a table that is bound by name when the model runs: f32 gives a number, i32 (i32 and boolean tables) an
 /// integer. An index outside the table reads 0.
-template <DType type = f32, class I> requires numeric<I>
+template <DType type = f32, class I>
+  requires numeric<I>
 constexpr Symbol lookup(std::string_view name, const I& index) {
   static_assert(traced<I>, "a lookup needs an index that depends on the position, the head or the batch element");
   Pool& pool = detail::pool_of_all(index);
   return {&pool, build::lookup(pool, type, name, detail::node_in(pool, index))};
 }
-template <DType type = f32, class I, class J> requires detail::number_pair<I, J>
+template <DType type = f32, class I, class J>
+  requires detail::number_pair<I, J>
 constexpr Symbol lookup(std::string_view name, const I& row, const J& column) {
   Pool& pool = detail::pool_of_all(row, column);
   const int r = detail::node_in(pool, row);
@@ -232,14 +290,20 @@ constexpr Symbol length(Symbol position) {
 /// The index of the enclosing repeat, 0 outside; any symbol will do as the argument.
 constexpr Symbol iteration(Symbol any) { return {any.pool, build::leaf(*any.pool, Op::iteration)}; }
 
-/// A lambda is called with the symbols of a pool of its own, so that what simplification drops never reaches the caller's.
-/// Callers write `f(t.b, t.h, t.q, t.k)` themselves: the fewer frames, the shorter the error if f cannot be traced.
+/// A lambda is called with the symbols of a pool of its own, so that what simplification drops never reaches the
+/// caller's. Callers write `f(t.b, t.h, t.q, t.k)` themselves: the fewer frames, the shorter the error if f cannot be
+/// traced.
 struct Tracing {
   Pool pool;
   Symbol score, b, h, q, k, x;
 
   constexpr Tracing()
-      : score(symbol(Op::score)), b(symbol(Op::b)), h(symbol(Op::h)), q(symbol(Op::q)), k(symbol(Op::k)), x(symbol(Op::x)) {}
+      : score(symbol(Op::score)),
+        b(symbol(Op::b)),
+        h(symbol(Op::h)),
+        q(symbol(Op::q)),
+        k(symbol(Op::k)),
+        x(symbol(Op::x)) {}
   Tracing(const Tracing&) = delete;
   Tracing& operator=(const Tracing&) = delete;
 

@@ -52,7 +52,8 @@ struct Folder {
 
 Outcome run(const std::string& arguments) {
   const Folder folder;
-  const std::string command = std::string("'") + TREADLE_CLI_PATH + "' " + arguments + " >'" + folder / "out" + "' 2>'" + folder / "error" + "'";
+  const std::string command = std::string("'") + TREADLE_CLI_PATH + "' " + arguments + " >'" + folder / "out" +
+                              "' 2>'" + folder / "error" + "'";
   const int status = std::system(command.c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read(folder / "out"), read(folder / "error")};
 }
@@ -71,12 +72,15 @@ void check_refused(const std::string& arguments, const std::string& part) {
 }
 
 /// A float32 .npy file with zeros, or whatever header is asked for.
-void write_npy(const std::string& path, const std::string& shape, std::size_t bytes, const std::string& descr = "<f4", bool fortran = false) {
-  std::string header = "{'descr': '" + descr + "', 'fortran_order': " + (fortran ? "True" : "False") + ", 'shape': " + shape + ", }";
+void write_npy(const std::string& path, const std::string& shape, std::size_t bytes, const std::string& descr = "<f4",
+               bool fortran = false) {
+  std::string header =
+      "{'descr': '" + descr + "', 'fortran_order': " + (fortran ? "True" : "False") + ", 'shape': " + shape + ", }";
   while ((header.size() + 11) % 64 != 0) header += ' ';
   header += '\n';
   std::ofstream out(path, std::ios::binary);
-  out << "\x93NUMPY" << '\x01' << '\0' << static_cast<char>(header.size() % 256) << static_cast<char>(header.size() / 256) << header;
+  out << "\x93NUMPY" << '\x01' << '\0' << static_cast<char>(header.size() % 256)
+      << static_cast<char>(header.size() / 256) << header;
   out << std::string(bytes, '\0');
 }
 
@@ -161,12 +165,13 @@ BOOST_AUTO_TEST_CASE(compare_writes_what_is_documented) {
   const Folder f;
   const Outcome o = run("compare " + small + "--seed 7 --json '" + f / "r.json" + "' --csv '" + f / "r.csv" + "'");
   BOOST_TEST_REQUIRE(o.code == 0, o.error);
-  BOOST_TEST(o.error.empty());                 // no progress where stderr is no terminal
-  BOOST_TEST(!has(o.out, "\033"));             // and no colours
+  BOOST_TEST(o.error.empty());      // no progress where stderr is no terminal
+  BOOST_TEST(!has(o.out, "\033"));  // and no colours
   const auto j = nlohmann::ordered_json::parse(read(f / "r.json"));
   std::vector<std::string> top, fields;
   for (const auto& [name, value] : j.items()) top.push_back(name);
-  const std::vector<std::string> documented_top = {"machine", "compiler", "commit", "version", "seed", "date", "peak_gflops", "rows", "exponents"};
+  const std::vector<std::string> documented_top = {"machine", "compiler",    "commit", "version",  "seed",
+                                                   "date",    "peak_gflops", "rows",   "exponents"};
   BOOST_TEST(top == documented_top, boost::test_tools::per_element());
   BOOST_TEST(j["seed"] == 7);
   BOOST_TEST(j["machine"].contains("cpu"));
@@ -174,9 +179,10 @@ BOOST_AUTO_TEST_CASE(compare_writes_what_is_documented) {
   BOOST_TEST(j["peak_gflops"].get<double>() > 0);
   BOOST_TEST_REQUIRE(j["rows"].size() == 14u);  // 7 variants, 2 lengths
   const std::vector<std::string> documented = {
-      "input",       "variant",   "causal",    "length", "batch",  "heads",         "kv_heads",        "head_dim",
-      "backend",     "isa",       "threads",   "repetitions", "median_ms", "p10_ms", "p90_ms",         "useful_gflops",
-      "executed_gflops", "fraction_of_peak", "planned_bytes", "peak_bytes", "relative_error", "mean_entropy", "sampled_rows"};
+      "input",         "variant",    "causal",         "length",        "batch",           "heads",
+      "kv_heads",      "head_dim",   "backend",        "isa",           "threads",         "repetitions",
+      "median_ms",     "p10_ms",     "p90_ms",         "useful_gflops", "executed_gflops", "fraction_of_peak",
+      "planned_bytes", "peak_bytes", "relative_error", "mean_entropy",  "sampled_rows"};
   for (const auto& row : j["rows"]) {
     fields.clear();
     for (const auto& [name, value] : row.items()) fields.push_back(name);
@@ -187,7 +193,8 @@ BOOST_AUTO_TEST_CASE(compare_writes_what_is_documented) {
     BOOST_TEST(row["sampled_rows"].get<int>() == 2 * row["length"].get<int>());
     BOOST_TEST(row["useful_gflops"].get<double>() <= row["executed_gflops"].get<double>() * 1.0001);
     const std::string variant = row["variant"];
-    const double error = row["relative_error"], entropy = row["mean_entropy"], largest = std::log(row["length"].get<double>());
+    const double error = row["relative_error"], entropy = row["mean_entropy"],
+                 largest = std::log(row["length"].get<double>());
     if (variant == "dense" || variant == "causal" || variant == "window:256,0" || variant == "window:128,128")
       BOOST_TEST(error < 1e-5, variant << " " << error);  // these windows hold the whole sequence
     if (variant == "linear") BOOST_TEST((error > 1e-3 && error < 2), variant << " " << error);
@@ -202,7 +209,8 @@ BOOST_AUTO_TEST_CASE(compare_writes_what_is_documented) {
 BOOST_AUTO_TEST_CASE(compare_reads_files_and_is_repeatable) {
   const Folder f;
   for (const char* name : {"q.npy", "k.npy", "v.npy"}) write_npy(f / name, "(1, 2, 40, 8)", 2560);
-  const std::string arguments = "compare --qkv '" + f.path.string() + "' --variants dense,linear --repetitions 1 --backend simd --json ";
+  const std::string arguments =
+      "compare --qkv '" + f.path.string() + "' --variants dense,linear --repetitions 1 --backend simd --json ";
   BOOST_TEST(run(arguments + "'" + f / "a.json" + "'").code == 0);
   const auto j = nlohmann::json::parse(read(f / "a.json"));
   BOOST_TEST_REQUIRE(j["rows"].size() == 2u);
@@ -220,9 +228,10 @@ BOOST_AUTO_TEST_CASE(interrupt_leaves_the_finished_rows) {
   BOOST_TEST_REQUIRE(child >= 0);
   if (child == 0) {
     const std::string out = f / "out";
-    if (std::freopen(out.c_str(), "w", stdout) == nullptr || std::freopen(out.c_str(), "w", stderr) == nullptr) _exit(99);
-    execl(TREADLE_CLI_PATH, "treadle", "compare", "--lengths", "64,16384", "--heads", "2", "--variants", "dense,causal", "--repetitions", "400",
-          "--json", json.c_str(), static_cast<char*>(nullptr));
+    if (std::freopen(out.c_str(), "w", stdout) == nullptr || std::freopen(out.c_str(), "w", stderr) == nullptr)
+      _exit(99);
+    execl(TREADLE_CLI_PATH, "treadle", "compare", "--lengths", "64,16384", "--heads", "2", "--variants", "dense,causal",
+          "--repetitions", "400", "--json", json.c_str(), static_cast<char*>(nullptr));
     _exit(98);
   }
   for (int i = 0; i < 400 && !fs::exists(json); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(25));
@@ -239,13 +248,17 @@ BOOST_AUTO_TEST_CASE(interrupt_leaves_the_finished_rows) {
 
 BOOST_AUTO_TEST_CASE(verify_passes_fails_and_names_what_is_missing) {
   const Folder f;
-  const auto write = [&](const std::string& name, const std::string& op, const std::string& attributes, const std::string& want) {
+  const auto write = [&](const std::string& name, const std::string& op, const std::string& attributes,
+                         const std::string& want) {
     std::ofstream(f / (name + ".json"))
         << R"({"id": "x", "inputs": {"x": {"shape": [1, 3], "dtype": "f", "data": [-1, 0, 2]}}, "expected": {"y": {"shape": [1, 3], "dtype": "f", "data": )"
-        << want << R"(}}, "tolerance": {"fp32": {"rtol": 1e-6, "atol": 1e-6}, "fp64": {"rtol": 1e-12, "atol": 1e-12}}, "numeric": true, "calls": [{"op": ")"
+        << want
+        << R"(}}, "tolerance": {"fp32": {"rtol": 1e-6, "atol": 1e-6}, "fp64": {"rtol": 1e-12, "atol": 1e-12}}, "numeric": true, "calls": [{"op": ")"
         << op << R"(", "attributes": )" << attributes << R"(, "inputs": {"x": "x"}, "outputs": {"out": "y"}}]})";
   };
-  const auto verify = [&](const std::string& name, const std::string& more = "") { return run("verify '" + f / (name + ".json") + "' " + more); };
+  const auto verify = [&](const std::string& name, const std::string& more = "") {
+    return run("verify '" + f / (name + ".json") + "' " + more);
+  };
   write("good", "relu", "{}", "[0, 0, 2]");
   write("bad", "relu", "{}", "[0, 0, 3]");
   write("op", "wobble", "{}", "[0, 0, 2]");
@@ -282,7 +295,8 @@ BOOST_AUTO_TEST_CASE(explain_shows_passes_and_plan) {
 BOOST_AUTO_TEST_CASE(backends_are_listed) {
   const Outcome o = run("backends");
   BOOST_TEST(o.code == 0);
-  for (const std::string name : {"reference", "simd", "tbb", "portable", "avx2", "avx512"}) BOOST_TEST(has(o.out, name));
+  for (const std::string name : {"reference", "simd", "tbb", "portable", "avx2", "avx512"})
+    BOOST_TEST(has(o.out, name));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -150,9 +150,8 @@ BOOST_AUTO_TEST_CASE(attention_shapes) {
       b.output("linear", linear_attention(q, k, v));
       b.output("linear_causal", linear_attention(q, k, v, {.causal = true, .feature = relu, .eps = 0.5}));
       const Graph g = b.finish();
-      for (const std::int64_t keys_length : {m, m + 13})
-        BOOST_TEST_CONTEXT(m << " queries, " << keys_length << " keys")
-        check(g, {{"n", m}, {"keys", keys_length}}, 2e-5);
+      for (const std::int64_t keys_length : {m, m + 13}) BOOST_TEST_CONTEXT(m << " queries, " << keys_length << " keys")
+      check(g, {{"n", m}, {"keys", keys_length}}, 2e-5);
     }
   }
 }

@@ -18,8 +18,13 @@ struct Case {
 
 struct Problem {
   explicit Problem(const Case& c, unsigned seed = 1)
-      : score(), shape(c), q({c.batch, c.heads, c.q_len, c.dim}, c.gap), k({c.batch, c.kv_heads, c.k_len, c.dim}, c.gap),
-        v({c.batch, c.kv_heads, c.k_len, c.values}, c.gap), out({c.batch, c.heads, c.q_len, c.values}, c.gap), lse({c.batch, c.heads, c.q_len}) {
+      : score(),
+        shape(c),
+        q({c.batch, c.heads, c.q_len, c.dim}, c.gap),
+        k({c.batch, c.kv_heads, c.k_len, c.dim}, c.gap),
+        v({c.batch, c.kv_heads, c.k_len, c.values}, c.gap),
+        out({c.batch, c.heads, c.q_len, c.values}, c.gap),
+        lse({c.batch, c.heads, c.q_len}) {
     q.normal(seed);
     k.normal(seed + 1);
     v.normal(seed + 2);
@@ -40,12 +45,14 @@ struct Problem {
       for (Index h = 0; h < c.heads; ++h)
         for (Index i = 0; i < c.q_len; ++i) {
           const Index g = h / (c.heads / c.kv_heads);
-          std::vector<double> s(static_cast<std::size_t>(c.k_len), -INFINITY), o(static_cast<std::size_t>(c.values), 0.0);
+          std::vector<double> s(static_cast<std::size_t>(c.k_len), -INFINITY),
+              o(static_cast<std::size_t>(c.values), 0.0);
           double top = -INFINITY, sum = 0;
           for (Index j = 0; j < c.k_len; ++j) {
             if (!allowed(b, h, i, j)) continue;
             double x = 0;
-            for (Index d = 0; d < c.dim; ++d) x += static_cast<double>(q.at({b, h, i, d})) * static_cast<double>(k.at({b, g, j, d}));
+            for (Index d = 0; d < c.dim; ++d)
+              x += static_cast<double>(q.at({b, h, i, d})) * static_cast<double>(k.at({b, g, j, d}));
             x *= static_cast<double>(arguments.scale);
             if (arguments.bias) {
               const auto& t = arguments.bias.strides;
@@ -59,9 +66,11 @@ struct Problem {
             const double p = std::exp(s[static_cast<std::size_t>(j)] - top);
             if (p == 0) continue;
             sum += p;
-            for (Index e = 0; e < c.values; ++e) o[static_cast<std::size_t>(e)] += p * static_cast<double>(v.at({b, g, j, e}));
+            for (Index e = 0; e < c.values; ++e)
+              o[static_cast<std::size_t>(e)] += p * static_cast<double>(v.at({b, g, j, e}));
           }
-          const double denominator = sum + (arguments.sink ? std::exp(static_cast<double>(arguments.sink.as<float>()[h]) - top) : 0.0);
+          const double denominator =
+              sum + (arguments.sink ? std::exp(static_cast<double>(arguments.sink.as<float>()[h]) - top) : 0.0);
           for (double x : o) outs.push_back(sum == 0 ? 0 : x / denominator);
           lses.push_back(sum == 0 ? -INFINITY : top + std::log(sum));
         }
@@ -79,7 +88,8 @@ void check(Problem& p, const Problem::Allowed& allowed, double tolerance = 2e-6)
   std::vector<double> outs, lses;
   p.expect(allowed, outs, lses);
   for (const Table* t : tables()) {
-    BOOST_TEST_CONTEXT(t->isa << " q " << p.shape.q_len << " k " << p.shape.k_len << " d " << p.shape.dim << " v " << p.shape.values) {
+    BOOST_TEST_CONTEXT(t->isa << " q " << p.shape.q_len << " k " << p.shape.k_len << " d " << p.shape.dim << " v "
+                              << p.shape.values) {
       p.out.fill(quiet_nan);
       p.lse.fill(quiet_nan);
       run(t->attention, p.arguments);
@@ -100,7 +110,8 @@ struct DenseMask {
   std::unique_ptr<bool[]> keep;
   mask::Tiles tiles;
 
-  DenseMask(const Case& c, const std::function<bool(Index, Index)>& f) : keep(new bool[static_cast<std::size_t>(c.q_len * c.k_len) + 1]) {
+  DenseMask(const Case& c, const std::function<bool(Index, Index)>& f)
+      : keep(new bool[static_cast<std::size_t>(c.q_len * c.k_len) + 1]) {
     for (Index i = 0; i < c.q_len; ++i)
       for (Index j = 0; j < c.k_len; ++j) keep[static_cast<std::size_t>(i * c.k_len + j)] = f(i, j);
     const Index shape[] = {1, 1, c.q_len, c.k_len};
@@ -205,7 +216,9 @@ BOOST_AUTO_TEST_CASE(score_function) {
   BOOST_REQUIRE_MESSAGE(softcap, softcap.error.what);
   const scalar::TileProgram program = scalar::compile(pool, softcap.root, {2, 2, 70, 140});
   p.arguments.score = &program;
-  p.score = [](double s, Index h, Index i, Index j) { return 2 * std::tanh(s / 2) - 0.01 * std::fabs(static_cast<double>(i - j)) * static_cast<double>(h + 1); };
+  p.score = [](double s, Index h, Index i, Index j) {
+    return 2 * std::tanh(s / 2) - 0.01 * std::fabs(static_cast<double>(i - j)) * static_cast<double>(h + 1);
+  };
   check(p, everything);
   const auto causal = [](Index i, Index j) { return j <= i + 70; };
   const DenseMask m(c, causal);

@@ -7,13 +7,15 @@ using namespace kernel_test;
 BOOST_AUTO_TEST_SUITE(products)
 
 BOOST_AUTO_TEST_CASE(linear) {
-  const std::vector<std::vector<Index>> shapes = {{0, 5, 5}, {5, 0, 5}, {5, 5, 0}, {1, 1, 1}, {1, 64, 48}, {3, 17, 5}, {7, 9, 33}, {8, 16, 48},
+  const std::vector<std::vector<Index>> shapes = {{0, 5, 5},   {5, 0, 5},      {5, 5, 0},    {1, 1, 1},
+                                                  {1, 64, 48}, {3, 17, 5},     {7, 9, 33},   {8, 16, 48},
                                                   {9, 33, 49}, {200, 40, 100}, {13, 300, 95}};
   for (const auto& s : shapes)
     for (int variant = 0; variant < 4; ++variant) {
       const Index m = s[0], k = s[1], n = s[2];
       const bool turned = variant % 2 == 1, full = variant >= 2;
-      Tensor a({m, k}, 3), w(turned ? std::vector<Index>{n, k} : std::vector<Index>{k, n}, 1), bias({n}), residual({m, n}, 2), out({m, n}, 1);
+      Tensor a({m, k}, 3), w(turned ? std::vector<Index>{n, k} : std::vector<Index>{k, n}, 1), bias({n}),
+          residual({m, n}, 2), out({m, n}, 1);
       a.normal(1);
       w.normal(2, 0.1f);
       bias.normal(3);
@@ -24,7 +26,9 @@ BOOST_AUTO_TEST_CASE(linear) {
       for (Index i = 0; i < m; ++i)
         for (Index j = 0; j < n; ++j) {
           double x = full ? static_cast<double>(bias.at({j})) : 0;
-          for (Index l = 0; l < k; ++l) x += static_cast<double>(a.at({i, l})) * static_cast<double>(view.as<float>()[l * view.strides[0] + j * view.strides[1]]);
+          for (Index l = 0; l < k; ++l)
+            x += static_cast<double>(a.at({i, l})) *
+                 static_cast<double>(view.as<float>()[l * view.strides[0] + j * view.strides[1]]);
           if (full) x = x / (1 + std::exp(-x)) + static_cast<double>(residual.at({i, j}));
           expected.push_back(x);
         }
@@ -55,13 +59,14 @@ BOOST_AUTO_TEST_CASE(linear) {
     }
 }
 BOOST_AUTO_TEST_CASE(matmul) {
-  const std::vector<std::vector<Index>> shapes = {{0, 3, 3}, {3, 0, 3}, {3, 3, 0}, {1, 1, 1}, {5, 7, 9}, {17, 600, 50}, {200, 20, 49}, {9, 513, 16}};
+  const std::vector<std::vector<Index>> shapes = {{0, 3, 3}, {3, 0, 3},     {3, 3, 0},     {1, 1, 1},
+                                                  {5, 7, 9}, {17, 600, 50}, {200, 20, 49}, {9, 513, 16}};
   for (const auto& s : shapes)
     for (int variant = 0; variant < 4; ++variant) {  // a and b each as they are, or a transposed view
       const Index m = s[0], k = s[1], n = s[2];
       const bool ta = variant % 2 == 1, tb = variant >= 2;
-      Tensor a(ta ? std::vector<Index>{2, 1, k, m} : std::vector<Index>{2, 1, m, k}, 1), b(tb ? std::vector<Index>{1, 3, n, k} : std::vector<Index>{1, 3, k, n}, 2),
-          out({2, 3, m, n}, 3);
+      Tensor a(ta ? std::vector<Index>{2, 1, k, m} : std::vector<Index>{2, 1, m, k}, 1),
+          b(tb ? std::vector<Index>{1, 3, n, k} : std::vector<Index>{1, 3, k, n}, 2), out({2, 3, m, n}, 3);
       a.normal(1);
       b.normal(2);
       kernel::MatMul args{a.view, b.view, out.view, 0.5f};
@@ -71,7 +76,8 @@ BOOST_AUTO_TEST_CASE(matmul) {
       args.b.shape[0] = 2, args.b.strides[0] = 0;
       std::vector<double> expected;
       const auto at = [](const TensorView& t, Index i, Index j, Index x, Index y) {
-        return static_cast<double>(t.as<float>()[i * t.strides[0] + j * t.strides[1] + x * t.strides[2] + y * t.strides[3]]);
+        return static_cast<double>(
+            t.as<float>()[i * t.strides[0] + j * t.strides[1] + x * t.strides[2] + y * t.strides[3]]);
       };
       for (Index i = 0; i < 2; ++i)
         for (Index j = 0; j < 3; ++j)
@@ -100,15 +106,19 @@ BOOST_AUTO_TEST_CASE(linear_attention) {
     Index q_len, k_len, dim, values;
     bool causal, lengths, state;
   };
-  const Case cases[] = {{0, 0, 4, 4, true, false, false}, {1, 1, 1, 1, true, false, true}, {50, 50, 16, 16, true, false, false}, {50, 50, 16, 16, false, true, false},
-                        {130, 130, 7, 20, true, true, true}, {20, 100, 8, 8, true, false, false}, {100, 20, 8, 8, true, false, false}, {60, 97, 33, 64, false, false, true}};
+  const Case cases[] = {{0, 0, 4, 4, true, false, false},     {1, 1, 1, 1, true, false, true},
+                        {50, 50, 16, 16, true, false, false}, {50, 50, 16, 16, false, true, false},
+                        {130, 130, 7, 20, true, true, true},  {20, 100, 8, 8, true, false, false},
+                        {100, 20, 8, 8, true, false, false},  {60, 97, 33, 64, false, false, true}};
   const auto phi = [](float x) { return x > 0 ? static_cast<double>(x) + 1 : std::exp(static_cast<double>(x)); };
   for (const Case& c : cases) {
-    Tensor q({2, 4, c.q_len, c.dim}, 1), k({2, 2, c.k_len, c.dim}, 2), v({2, 2, c.k_len, c.values}), out({2, 4, c.q_len, c.values}, 3), state({2, 4, c.dim, c.values + 1});
+    Tensor q({2, 4, c.q_len, c.dim}, 1), k({2, 2, c.k_len, c.dim}, 2), v({2, 2, c.k_len, c.values}),
+        out({2, 4, c.q_len, c.values}, 3), state({2, 4, c.dim, c.values + 1});
     q.normal(1);
     k.normal(2);
     v.normal(3);
-    std::vector<std::int32_t> lengths = {static_cast<std::int32_t>(c.k_len / 2), static_cast<std::int32_t>(c.k_len) + 3};
+    std::vector<std::int32_t> lengths = {static_cast<std::int32_t>(c.k_len / 2),
+                                         static_cast<std::int32_t>(c.k_len) + 3};
     const Index shape[] = {2};
     std::vector<double> expected, expected_state;
     for (Index b = 0; b < 2; ++b)
@@ -121,15 +131,19 @@ BOOST_AUTO_TEST_CASE(linear_attention) {
             for (Index d = 0; d < c.dim; ++d)
               for (Index e = 0; e <= c.values; ++e)
                 s[static_cast<std::size_t>(d * (c.values + 1) + e)] +=
-                    phi(k.at({b, h / 2, seen, d})) * (e < c.values ? static_cast<double>(v.at({b, h / 2, seen, e})) : 1.0);
+                    phi(k.at({b, h / 2, seen, d})) *
+                    (e < c.values ? static_cast<double>(v.at({b, h / 2, seen, e})) : 1.0);
         };
         if (!c.causal) absorb(keys);
         for (Index i = 0; i < c.q_len; ++i) {
           if (c.causal) absorb(std::min(i + c.k_len - c.q_len + 1, keys));
           std::vector<double> o(static_cast<std::size_t>(c.values + 1), 0.0);
           for (Index d = 0; d < c.dim; ++d)
-            for (Index e = 0; e <= c.values; ++e) o[static_cast<std::size_t>(e)] += phi(q.at({b, h, i, d})) * s[static_cast<std::size_t>(d * (c.values + 1) + e)];
-          for (Index e = 0; e < c.values; ++e) expected.push_back(o.back() == 0 ? 0 : o[static_cast<std::size_t>(e)] / o.back());
+            for (Index e = 0; e <= c.values; ++e)
+              o[static_cast<std::size_t>(e)] +=
+                  phi(q.at({b, h, i, d})) * s[static_cast<std::size_t>(d * (c.values + 1) + e)];
+          for (Index e = 0; e < c.values; ++e)
+            expected.push_back(o.back() == 0 ? 0 : o[static_cast<std::size_t>(e)] / o.back());
         }
         expected_state.insert(expected_state.end(), s.begin(), s.end());
       }

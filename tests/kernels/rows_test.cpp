@@ -9,7 +9,8 @@ namespace {
 const std::vector<Index> widths = {0, 1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 63, 64, 65, 100, 257};
 
 template <class Arguments>
-void check(kernel::Kernel<Arguments> Table::*which, const Arguments& a, Tensor& out, const std::vector<double>& expected, double tolerance) {
+void check(kernel::Kernel<Arguments> Table::* which, const Arguments& a, Tensor& out,
+           const std::vector<double>& expected, double tolerance) {
   for (const Table* t : tables()) {
     BOOST_TEST_CONTEXT(t->isa << " width " << out.view.shape[static_cast<std::size_t>(out.view.rank - 1)]) {
       out.fill(quiet_nan);
@@ -39,9 +40,11 @@ BOOST_AUTO_TEST_CASE(layer_norm) {
       for (Index r = 0; r < 11; ++r) {
         double mean = 0, var = 0;
         for (Index i = 0; i < n; ++i) mean += static_cast<double>(x.at({r, i})) / static_cast<double>(n);
-        for (Index i = 0; i < n; ++i) var += std::pow(static_cast<double>(x.at({r, i})) - mean, 2) / static_cast<double>(n);
         for (Index i = 0; i < n; ++i)
-          expected.push_back((static_cast<double>(x.at({r, i})) - mean) / std::sqrt(var + 1e-5) * static_cast<double>(gamma.at({i})) +
+          var += std::pow(static_cast<double>(x.at({r, i})) - mean, 2) / static_cast<double>(n);
+        for (Index i = 0; i < n; ++i)
+          expected.push_back((static_cast<double>(x.at({r, i})) - mean) / std::sqrt(var + 1e-5) *
+                                 static_cast<double>(gamma.at({i})) +
                              static_cast<double>(beta.at({i})));
       }
       check(&Table::layer_norm, {x.view, gamma.view, beta.view, out.view, 1e-5f}, out, expected, 1e-5);
@@ -56,7 +59,9 @@ BOOST_AUTO_TEST_CASE(rms_norm) {
     for (Index r = 0; r < 9; ++r) {
       double square = 0;
       for (Index i = 0; i < n; ++i) square += std::pow(static_cast<double>(x.at({r, i})), 2) / static_cast<double>(n);
-      for (Index i = 0; i < n; ++i) expected.push_back(static_cast<double>(x.at({r, i})) / std::sqrt(square + 1e-6) * static_cast<double>(gamma.at({i})));
+      for (Index i = 0; i < n; ++i)
+        expected.push_back(static_cast<double>(x.at({r, i})) / std::sqrt(square + 1e-6) *
+                           static_cast<double>(gamma.at({i})));
     }
     check(&Table::rms_norm, {x.view, gamma.view, out.view, 1e-6f}, out, expected, 2e-6);
   }
@@ -67,7 +72,8 @@ BOOST_AUTO_TEST_CASE(softmax) {
       Tensor x({10, n}, 2), out({10, n}, 1);
       x.normal(1, 5.0f);
       const auto keep = std::make_unique<bool[]>(static_cast<std::size_t>(10 * n) + 1);
-      for (Index i = 0; i < 10 * n; ++i) keep[static_cast<std::size_t>(i)] = i / std::max<Index>(n, 1) != 4 && i % 3 != 1;
+      for (Index i = 0; i < 10 * n; ++i)
+        keep[static_cast<std::size_t>(i)] = i / std::max<Index>(n, 1) != 4 && i % 3 != 1;
       std::vector<double> expected;
       for (Index r = 0; r < 10; ++r) {
         const auto seen = [&](Index i) { return !masked || keep[static_cast<std::size_t>(r * n + i)]; };
@@ -79,7 +85,8 @@ BOOST_AUTO_TEST_CASE(softmax) {
         }
       }
       const Index shape[] = {10, n};
-      check(&Table::softmax, {x.view, masked ? dense_view(keep.get(), boolean, shape) : TensorView{}, out.view}, out, expected, 1e-6);
+      check(&Table::softmax, {x.view, masked ? dense_view(keep.get(), boolean, shape) : TensorView{}, out.view}, out,
+            expected, 1e-6);
     }
 }
 BOOST_AUTO_TEST_CASE(elementwise) {
@@ -88,7 +95,8 @@ BOOST_AUTO_TEST_CASE(elementwise) {
     switch (op) {
       case U::relu: return std::max(x, 0.0);
       case U::gelu: return x * 0.5 * (1 + std::erf(x / std::sqrt(2.0)));
-      case U::gelu_tanh: return x * 0.5 * (1 + std::tanh(std::sqrt(2 / 3.14159265358979324) * (x + 0.044715 * x * x * x)));
+      case U::gelu_tanh:
+        return x * 0.5 * (1 + std::tanh(std::sqrt(2 / 3.14159265358979324) * (x + 0.044715 * x * x * x)));
       case U::silu: return x / (1 + std::exp(-x));
       case U::exp: return std::exp(x);
       case U::tanh: return std::tanh(x);
@@ -187,14 +195,16 @@ BOOST_AUTO_TEST_CASE(math_errors_in_ulps) {
   for (const Row& row : rows) {
     constexpr Index n = 200000;
     Tensor x({1, n}), out({1, n});
-    for (Index i = 0; i < n; ++i) x.at({0, i}) = row.from + (row.to - row.from) * static_cast<float>(i) / static_cast<float>(n);
+    for (Index i = 0; i < n; ++i)
+      x.at({0, i}) = row.from + (row.to - row.from) * static_cast<float>(i) / static_cast<float>(n);
     for (const Table* t : tables()) {
       run(t->elementwise, {x.view, out.view, row.op, 1.0f});
       double worst = 0;
       for (Index i = 0; i < n; ++i) {
         const double e = row.exact(static_cast<double>(x.at({0, i}))), y = static_cast<double>(out.at({0, i}));
         const float f = static_cast<float>(std::fabs(e));
-        const double ulp = std::isinf(f) ? 1 : static_cast<double>(std::nextafter(f, infinity)) - static_cast<double>(f);
+        const double ulp =
+            std::isinf(f) ? 1 : static_cast<double>(std::nextafter(f, infinity)) - static_cast<double>(f);
         if (!(std::isinf(f) && std::isinf(y))) worst = std::max(worst, std::fabs(y - e) / ulp);
       }
       BOOST_TEST_MESSAGE(t->isa << " op " << static_cast<int>(row.op) << ": " << worst << " ulp");
@@ -208,11 +218,14 @@ BOOST_AUTO_TEST_CASE(math_errors_in_ulps) {
   x.at({0, 3}) = 0.0f;
   for (const Table* t : tables()) {
     run(t->elementwise, {x.view, out.view, U::exp, 1.0f});
-    BOOST_TEST((out.at({0, 0}) == infinity && out.at({0, 1}) == 0.0f && std::isnan(out.at({0, 2})) && out.at({0, 3}) == 1.0f));
+    BOOST_TEST(
+        (out.at({0, 0}) == infinity && out.at({0, 1}) == 0.0f && std::isnan(out.at({0, 2})) && out.at({0, 3}) == 1.0f));
     run(t->elementwise, {x.view, out.view, U::tanh, 1.0f});
-    BOOST_TEST((out.at({0, 0}) == 1.0f && out.at({0, 1}) == -1.0f && std::isnan(out.at({0, 2})) && out.at({0, 3}) == 0.0f));
+    BOOST_TEST(
+        (out.at({0, 0}) == 1.0f && out.at({0, 1}) == -1.0f && std::isnan(out.at({0, 2})) && out.at({0, 3}) == 0.0f));
     run(t->elementwise, {x.view, out.view, U::erf, 1.0f});
-    BOOST_TEST((out.at({0, 0}) == 1.0f && out.at({0, 1}) == -1.0f && std::isnan(out.at({0, 2})) && out.at({0, 3}) == 0.0f));
+    BOOST_TEST(
+        (out.at({0, 0}) == 1.0f && out.at({0, 1}) == -1.0f && std::isnan(out.at({0, 2})) && out.at({0, 3}) == 0.0f));
   }
 }
 

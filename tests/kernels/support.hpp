@@ -1,5 +1,6 @@
 #pragma once
-// What the kernel tests share: every table this CPU runs, strided tensors between guard bytes, and running a kernel in pieces.
+// What the kernel tests share: every table this CPU runs, strided tensors between guard bytes, and running a kernel in
+// pieces.
 
 #include <treadle/backends/kernel.hpp>
 
@@ -101,7 +102,8 @@ void run(const kernel::Kernel<Arguments>& k, const Arguments& a, std::size_t pie
   void* workspace = memory.data();
   std::size_t space = memory.size() * 4;
   std::align(64, work.workspace_bytes, workspace, space);
-  for (std::size_t i = 0; i < work.items; i += std::min(piece, work.items - i)) k.run(a, i, i + std::min(piece, work.items - i), workspace);
+  for (std::size_t i = 0; i < work.items; i += std::min(piece, work.items - i))
+    k.run(a, i, i + std::min(piece, work.items - i), workspace);
 }
 
 /// Largest |a − b|; NaN against a number counts as infinite.

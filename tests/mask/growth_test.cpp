@@ -66,7 +66,8 @@ BOOST_AUTO_TEST_CASE(binding_again_and_streaming_allocate_nothing) {
   constexpr std::int64_t n = 700;
   std::vector<std::int32_t> ids(n), lengths(2, 600);
   const std::int64_t shape[] = {n}, batches[] = {2};
-  const scalar::Table tables[] = {{"doc", dense_view(ids.data(), i32, shape)}, {"lengths", dense_view(lengths.data(), i32, batches)}};
+  const scalar::Table tables[] = {{"doc", dense_view(ids.data(), i32, shape)},
+                                  {"lengths", dense_view(lengths.data(), i32, batches)}};
   Tiles t(m.view(), m.root(), {.batch = 2, .q_len = n, .k_len = n}, tables);
   std::vector<std::uint64_t> workspace(t.workspace_bytes() / 8);
   const std::size_t before = allocations;

@@ -22,7 +22,9 @@ namespace {
 using Random = std::mt19937;
 using Allowed = std::function<bool(std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t k)>;
 
-std::int64_t below(Random& random, std::int64_t n) { return std::uniform_int_distribution<std::int64_t>(0, n - 1)(random); }
+std::int64_t below(Random& random, std::int64_t n) {
+  return std::uniform_int_distribution<std::int64_t>(0, n - 1)(random);
+}
 
 /// Walks every strip and compares every element; returns a message, empty if all is right.
 std::string check(const Tiles& tiles, std::int64_t strip, std::int64_t block, const Allowed& allowed) {
@@ -39,7 +41,8 @@ std::string check(const Tiles& tiles, std::int64_t strip, std::int64_t block, co
         Tiles::Stream s = tiles.stream(b, h, q0, q1, block, workspace.data());
         std::int64_t end = 0;
         for (Tile t; s.next(t);) {
-          if (t.k0 < end || t.k1 <= t.k0 || t.k1 > e.k_len || t.k1 - t.k0 > block) return "tiles out of order or too large";
+          if (t.k0 < end || t.k1 <= t.k0 || t.k1 > e.k_len || t.k1 - t.k0 > block)
+            return "tiles out of order or too large";
           if (block % 16 == 0 && t.k0 % 16 != 0) return "a tile is not aligned";
           if (t.full != (t.bits == nullptr)) return "a full tile with bits";
           end = t.k1;
@@ -56,7 +59,8 @@ std::string check(const Tiles& tiles, std::int64_t strip, std::int64_t block, co
         for (std::int64_t k = 0; k < e.k_len; ++k) {
           for (std::int64_t q = q0; q < q1; ++q)
             if (((seen[static_cast<std::size_t>(k)] >> (q - q0)) & 1) != (allowed(b, h, q, k) ? 1u : 0u))
-              return "wrong at b " + std::to_string(b) + " h " + std::to_string(h) + " q " + std::to_string(q) + " k " + std::to_string(k);
+              return "wrong at b " + std::to_string(b) + " h " + std::to_string(h) + " q " + std::to_string(q) + " k " +
+                     std::to_string(k);
           if (seen[static_cast<std::size_t>(k)] & ~all) return "bits past the strip";
           useful += std::popcount(seen[static_cast<std::size_t>(k)]);
         }
@@ -70,14 +74,18 @@ std::string check(const Tiles& tiles, std::int64_t strip, std::int64_t block, co
   return {};
 }
 
-Bindings point(const Extents& e, std::span<const Table> tables, std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t k) {
-  return {.b = b, .h = h, .q = q, .k = k, .q_len = e.q_len, .k_len = e.k_len, .iteration = e.iteration, .tables = tables};
+Bindings point(const Extents& e, std::span<const Table> tables, std::int64_t b, std::int64_t h, std::int64_t q,
+               std::int64_t k) {
+  return {
+      .b = b, .h = h, .q = q, .k = k, .q_len = e.q_len, .k_len = e.k_len, .iteration = e.iteration, .tables = tables};
 }
 
-std::string check(const Mask& m, const Extents& e, std::span<const Table> tables, std::int64_t strip, std::int64_t block) {
+std::string check(const Mask& m, const Extents& e, std::span<const Table> tables, std::int64_t strip,
+                  std::int64_t block) {
   const Tiles tiles(m.view(), m.root(), e, tables);
   Evaluator evaluator(m.view(), m.root());
-  return check(tiles, strip, block, [&](auto b, auto h, auto q, auto k) { return evaluator.holds(point(e, tables, b, h, q, k)); });
+  return check(tiles, strip, block,
+               [&](auto b, auto h, auto q, auto k) { return evaluator.holds(point(e, tables, b, h, q, k)); });
 }
 
 }  // namespace
@@ -95,22 +103,40 @@ BOOST_AUTO_TEST_CASE(random_masks_are_exact) {
     const int root = build_tree(pool, *tree);
     const Tiles t(pool, root, e, tables.tables);
     Evaluator evaluator(pool, root);
-    const std::int64_t strip = 1 + below(random, 64), block = trial % 2 ? 1 + below(random, 100) : 16 * (1 + below(random, 4));
-    const std::string wrong =
-        check(t, strip, block, [&](auto b, auto h, auto q, auto k) { return evaluator.holds(point(e, tables.tables, b, h, q, k)); });
+    const std::int64_t strip = 1 + below(random, 64),
+                       block = trial % 2 ? 1 + below(random, 100) : 16 * (1 + below(random, 4));
+    const std::string wrong = check(t, strip, block, [&](auto b, auto h, auto q, auto k) {
+      return evaluator.holds(point(e, tables.tables, b, h, q, k));
+    });
     BOOST_REQUIRE_MESSAGE(wrong.empty(), wrong << ": " << print(pool, root));
   }
 }
 
 BOOST_AUTO_TEST_CASE(built_in_masks_are_exact) {
   Random random(12);
-  const std::vector<Mask> masks = {
-      causal, causal(mask::Alignment::top_left), window(5, 3), window(-1, 2), window(7, -1), window(0, 0), causal & window(20, 0),
-      dilated(window(30, 0), 3), strided(7), causal | prefix(9), window(4, 4) | global_tokens({0, 5, 6, 7, 40}),
-      window(4, 4) | global_tokens({3}, false), window(2, 2) | global_tokens("flag"), documents("doc"), causal & documents("doc"),
-      documents("doc2", mask::Rows::per_batch), key_lengths("lengths"), causal & key_lengths("lengths"), block_table("grid", 8),
-      causal & block_table("grid", 8), ~causal, ~(causal & documents("doc")),
-      mask_mod([](auto, auto h, auto q, auto k) { return (q - k) % 4 == h; })};
+  const std::vector<Mask> masks = {causal,
+                                   causal(mask::Alignment::top_left),
+                                   window(5, 3),
+                                   window(-1, 2),
+                                   window(7, -1),
+                                   window(0, 0),
+                                   causal & window(20, 0),
+                                   dilated(window(30, 0), 3),
+                                   strided(7),
+                                   causal | prefix(9),
+                                   window(4, 4) | global_tokens({0, 5, 6, 7, 40}),
+                                   window(4, 4) | global_tokens({3}, false),
+                                   window(2, 2) | global_tokens("flag"),
+                                   documents("doc"),
+                                   causal & documents("doc"),
+                                   documents("doc2", mask::Rows::per_batch),
+                                   key_lengths("lengths"),
+                                   causal & key_lengths("lengths"),
+                                   block_table("grid", 8),
+                                   causal & block_table("grid", 8),
+                                   ~causal,
+                                   ~(causal & documents("doc")),
+                                   mask_mod([](auto, auto h, auto q, auto k) { return (q - k) % 4 == h; })};
   for (std::size_t i = 0; i < masks.size(); ++i)
     for (int trial = 0; trial < 12; ++trial) {
       const std::int64_t q_len = 1 + below(random, 130);
@@ -165,11 +191,12 @@ BOOST_AUTO_TEST_CASE(dense_masks_join) {
     const bool both = trial % 3 != 0;
     const Tiles t(m.view(), both ? m.root() : -1, e, {}, dense);
     Evaluator evaluator(m.view(), m.root());
-    const std::string wrong = check(t, 1 + below(random, 64), 16 * (1 + below(random, 8)), [&](auto b, auto h, auto q, auto k) {
-      const std::int64_t at = (trial & 1 ? b : 0) * dense.strides[0] + (trial & 2 ? h : 0) * dense.strides[1] +
-                              (trial & 4 ? q : 0) * dense.strides[2] + k;
-      return data[static_cast<std::size_t>(at)] != 0 && (!both || evaluator.holds(point(e, {}, b, h, q, k)));
-    });
+    const std::string wrong =
+        check(t, 1 + below(random, 64), 16 * (1 + below(random, 8)), [&](auto b, auto h, auto q, auto k) {
+          const std::int64_t at = (trial & 1 ? b : 0) * dense.strides[0] + (trial & 2 ? h : 0) * dense.strides[1] +
+                                  (trial & 4 ? q : 0) * dense.strides[2] + k;
+          return data[static_cast<std::size_t>(at)] != 0 && (!both || evaluator.holds(point(e, {}, b, h, q, k)));
+        });
     BOOST_REQUIRE_MESSAGE(wrong.empty(), wrong);
   }
 }
@@ -195,7 +222,8 @@ BOOST_AUTO_TEST_CASE(long_lists_of_global_tokens) {
 
 BOOST_AUTO_TEST_CASE(positions_beyond_32_bits) {
   // k·2^20 leaves 32 bits: the lanes widen, the answer does not change.
-  const Mask m = mask_mod([](auto, auto, auto q, auto k) { return k * (1 << 20) * 64 <= q * (1 << 20) * 64 - (1 << 30); });
+  const Mask m =
+      mask_mod([](auto, auto, auto q, auto k) { return k * (1 << 20) * 64 <= q * (1 << 20) * 64 - (1 << 30); });
   const Extents e{.q_len = 200, .k_len = 200};
   const Tiles t(m.view(), m.root(), e);
   BOOST_TEST(t.program()->wide);
@@ -208,8 +236,10 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_is_refused) {
   std::vector<float> wrong(4);
   const std::int64_t four[] = {4}, square[] = {2, 2};
   const auto refuses = [&](std::vector<Table> tables, const std::string& sentence) {
-    BOOST_CHECK_EXCEPTION(Tiles(m.view(), m.root(), e, tables), std::invalid_argument,
-                          [&](const auto& x) { BOOST_TEST(x.what() == sentence); return true; });
+    BOOST_CHECK_EXCEPTION(Tiles(m.view(), m.root(), e, tables), std::invalid_argument, [&](const auto& x) {
+      BOOST_TEST(x.what() == sentence);
+      return true;
+    });
   };
   refuses({}, "table 'doc' is not bound");
   refuses({{"doc", dense_view(wrong.data(), f32, four)}}, "table 'doc' is f32; lookup<i32> reads i32 or bool");

@@ -73,7 +73,9 @@ BOOST_AUTO_TEST_CASE(sums_run_over_the_features) {
   float v[] = {1, 2, 3}, q[] = {0.5f, -1, 2}, k[] = {1, 1, -1};
   const std::int64_t three[] = {3};
   const Table tables[] = {{"v", dense_view(v, f32, three)}};
-  const double got = evaluate(pool, p.root, {.score = 2, .tables = tables, .q_row = dense_view(q, f32, three), .k_row = dense_view(k, f32, three)});
+  const double got =
+      evaluate(pool, p.root,
+               {.score = 2, .tables = tables, .q_row = dense_view(q, f32, three), .k_row = dense_view(k, f32, three)});
   BOOST_TEST(got == std::tanh(1.5) + 2 * std::tanh(0.0) + 3 * std::tanh(1.0) + 2, boost::test_tools::tolerance(1e-14));
 }
 

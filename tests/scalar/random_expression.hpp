@@ -32,7 +32,8 @@ struct Tables {
   std::vector<Table> tables;
 
   template <class Random>
-  Tables(std::int64_t batch_size, std::int64_t positions, Random& random) : batch(batch_size), n(positions), blocks((positions + 7) / 8) {
+  Tables(std::int64_t batch_size, std::int64_t positions, Random& random)
+      : batch(batch_size), n(positions), blocks((positions + 7) / 8) {
     const auto integer = [&](int lo, int hi) { return std::uniform_int_distribution<int>(lo, hi)(random); };
     const bool sorted = integer(0, 1) == 1;
     for (std::int64_t i = 0; i < n; ++i) doc.push_back(sorted ? static_cast<std::int32_t>(i / 13) : integer(0, 3));
@@ -45,11 +46,14 @@ struct Tables {
     refresh();
   }
   void refresh() {
-    const std::int64_t one[] = {n}, per_batch[] = {batch, n}, square[] = {blocks, blocks}, batches[] = {batch}, heads[] = {4},
-                       biases[] = {4, n};
-    tables = {{"doc", dense_view(doc.data(), i32, one)},          {"doc2", dense_view(doc2.data(), i32, per_batch)},
-              {"grid", dense_view(grid.data(), i32, square)},     {"lengths", dense_view(lengths.data(), i32, batches)},
-              {"flag", dense_view(flag.data(), DType::boolean, one)}, {"slope", dense_view(slope.data(), f32, heads)},
+    const std::int64_t one[] = {n}, per_batch[] = {batch, n}, square[] = {blocks, blocks}, batches[] = {batch},
+                       heads[] = {4}, biases[] = {4, n};
+    tables = {{"doc", dense_view(doc.data(), i32, one)},
+              {"doc2", dense_view(doc2.data(), i32, per_batch)},
+              {"grid", dense_view(grid.data(), i32, square)},
+              {"lengths", dense_view(lengths.data(), i32, batches)},
+              {"flag", dense_view(flag.data(), DType::boolean, one)},
+              {"slope", dense_view(slope.data(), f32, heads)},
               {"bias", dense_view(bias.data(), f32, biases)}};
   }
 };
@@ -61,18 +65,24 @@ class Generator {
 
   TreePtr integer(int depth) {
     if (depth == 0 || pick(5) == 0) {
-      static constexpr Op leaves[] = {Op::q, Op::q, Op::k, Op::k, Op::q, Op::k, Op::b, Op::h, Op::q_len, Op::k_len, Op::iteration};
+      static constexpr Op leaves[] = {Op::q, Op::q, Op::k,     Op::k,     Op::q,        Op::k,
+                                      Op::b, Op::h, Op::q_len, Op::k_len, Op::iteration};
       if (pick(4) == 0) return constant(pick(17) - 4);
       return leaf(leaves[pick(11)], Type::integer);
     }
     switch (pick(12)) {
       case 0: return node(Op::neg, Type::integer, integer(depth - 1));
       case 1: return node(Op::abs, Type::integer, integer(depth - 1));
-      case 2: return node(Op::floor_div, Type::integer, integer(depth - 1), pick(4) ? constant(1 + pick(9)) : integer(depth - 1));
-      case 3: return node(Op::floor_mod, Type::integer, integer(depth - 1), pick(4) ? constant(1 + pick(9)) : integer(depth - 1));
+      case 2:
+        return node(Op::floor_div, Type::integer, integer(depth - 1),
+                    pick(4) ? constant(1 + pick(9)) : integer(depth - 1));
+      case 3:
+        return node(Op::floor_mod, Type::integer, integer(depth - 1),
+                    pick(4) ? constant(1 + pick(9)) : integer(depth - 1));
       case 4: return node(Op::min, Type::integer, integer(depth - 1), integer(depth - 1));
       case 5: return node(Op::max, Type::integer, integer(depth - 1), integer(depth - 1));
-      case 6: return node(Op::mul, Type::integer, integer(depth - 1), pick(3) ? constant(pick(7) - 3) : integer(depth - 1));
+      case 6:
+        return node(Op::mul, Type::integer, integer(depth - 1), pick(3) ? constant(pick(7) - 3) : integer(depth - 1));
       case 7: return node(Op::where, Type::integer, condition(depth - 1), integer(depth - 1), integer(depth - 1));
       case 8: return lookup(depth);
       case 9: return node(Op::add, Type::integer, integer(depth - 1), integer(depth - 1));
@@ -89,7 +99,8 @@ class Generator {
         case 1: return node(Op::number, Type::number, leaf(pick(2) ? Op::q : Op::k, Type::integer));
         default: {
           TreePtr t = pick(2) ? node(Op::lookup, Type::number, leaf(Op::h, Type::integer))
-                              : node(Op::lookup, Type::number, leaf(Op::h, Type::integer), leaf(pick(2) ? Op::q : Op::k, Type::integer));
+                              : node(Op::lookup, Type::number, leaf(Op::h, Type::integer),
+                                     leaf(pick(2) ? Op::q : Op::k, Type::integer));
           t->name = t->children.size() == 1 ? "slope" : "bias";
           return t;
         }
@@ -101,7 +112,9 @@ class Generator {
       case 2: return node(Op::min, Type::number, number(depth - 1, smooth), number(depth - 1, smooth));
       case 3: return node(Op::max, Type::number, number(depth - 1, smooth), number(depth - 1, smooth));
       case 4: return node(Op::mul, Type::number, number(depth - 1, smooth), real(0.5 * (pick(9) - 4)));
-      case 5: return node(Op::where, Type::number, condition(depth - 1), number(depth - 1, smooth), number(depth - 1, smooth));
+      case 5:
+        return node(Op::where, Type::number, condition(depth - 1), number(depth - 1, smooth),
+                    number(depth - 1, smooth));
       case 6: return node(Op::number, Type::number, integer(1));
       case 7: return node(Op::add, Type::number, number(depth - 1, smooth), number(depth - 1, smooth));
       case 9: return node(Op::tanh, Type::number, number(depth - 1, smooth));
@@ -115,7 +128,8 @@ class Generator {
     if (depth > 0 && pick(2)) {
       switch (pick(5)) {
         case 0: return node(Op::logic_not, Type::boolean, condition(depth - 1));
-        case 1: case 2: return node(Op::logic_or, Type::boolean, condition(depth - 1), condition(depth - 1));
+        case 1:
+        case 2: return node(Op::logic_or, Type::boolean, condition(depth - 1), condition(depth - 1));
         default: return node(Op::logic_and, Type::boolean, condition(depth - 1), condition(depth - 1));
       }
     }
@@ -160,11 +174,15 @@ class Generator {
     const int which = pick(5);
     TreePtr t;
     const auto position = [&] { return pick(4) ? leaf(pick(2) ? Op::q : Op::k, Type::integer) : integer(depth - 1); };
-    if (which == 1) t = node(Op::lookup, Type::integer, leaf(Op::b, Type::integer), position());
-    else if (which == 2) t = node(Op::lookup, Type::integer, node(Op::floor_div, Type::integer, position(), constant(8)),
-                                  node(Op::floor_div, Type::integer, position(), constant(8)));
-    else if (which == 3) t = node(Op::lookup, Type::integer, leaf(Op::b, Type::integer));
-    else t = node(Op::lookup, Type::integer, position());
+    if (which == 1)
+      t = node(Op::lookup, Type::integer, leaf(Op::b, Type::integer), position());
+    else if (which == 2)
+      t = node(Op::lookup, Type::integer, node(Op::floor_div, Type::integer, position(), constant(8)),
+               node(Op::floor_div, Type::integer, position(), constant(8)));
+    else if (which == 3)
+      t = node(Op::lookup, Type::integer, leaf(Op::b, Type::integer));
+    else
+      t = node(Op::lookup, Type::integer, position());
     t->name = names[which];
     return t;
   }
@@ -184,8 +202,12 @@ inline int build_tree(Pool& pool, const Tree& t) {
     case Op::number: return build::to_number(pool, c[0]);
     case Op::where: return build::where(pool, c[0], c[1], c[2]);
     case Op::logic_not: return build::logic_not(pool, c[0]);
-    case Op::logic_and: case Op::logic_or: return build::logic(pool, t.op, c[0], c[1]);
-    case Op::less: case Op::less_equal: case Op::equal: case Op::not_equal: return build::comparison(pool, t.op, c[0], c[1]);
+    case Op::logic_and:
+    case Op::logic_or: return build::logic(pool, t.op, c[0], c[1]);
+    case Op::less:
+    case Op::less_equal:
+    case Op::equal:
+    case Op::not_equal: return build::comparison(pool, t.op, c[0], c[1]);
     case Op::floor_div: return build::arithmetic(pool, Op::div, c[0], c[1]);
     default: break;
   }
@@ -225,12 +247,15 @@ inline TreeValue evaluate_tree(const Tree& t, const Bindings& at) {
     case Op::max: return {std::max(c[0].number, c[1].number), std::max(c[0].integer, c[1].integer)};
     case Op::floor_div: {
       const std::int64_t d = c[1].integer;
-      return {0, d == 0 ? 0 : static_cast<std::int64_t>(std::floor(static_cast<long double>(c[0].integer) / static_cast<long double>(d)))};
+      return {0, d == 0 ? 0
+                        : static_cast<std::int64_t>(
+                              std::floor(static_cast<long double>(c[0].integer) / static_cast<long double>(d)))};
     }
     case Op::floor_mod: {
       const std::int64_t n = c[0].integer, d = c[1].integer;
       if (d == 0) return {0, 0};
-      return {0, n - d * static_cast<std::int64_t>(std::floor(static_cast<long double>(n) / static_cast<long double>(d)))};
+      return {0,
+              n - d * static_cast<std::int64_t>(std::floor(static_cast<long double>(n) / static_cast<long double>(d)))};
     }
     case Op::exp: return {std::exp(c[0].number), 0};
     case Op::tanh: return {std::tanh(c[0].number), 0};

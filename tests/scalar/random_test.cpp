@@ -1,5 +1,5 @@
-// Properties over random expressions: simplification keeps the meaning, text comes back, tiles agree with the oracle, and
-// interval verdicts hold at every point.
+// Properties over random expressions: simplification keeps the meaning, text comes back, tiles agree with the oracle,
+// and interval verdicts hold at every point.
 
 #include "random_expression.hpp"
 
@@ -29,12 +29,21 @@ struct Case {
     return {.batch = 2, .heads = 3, .q_len = length(random), .k_len = length(random), .iteration = 1};
   }
   Bindings point(std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t k, double score = 0) const {
-    return {.score = score, .b = b, .h = h, .q = q, .k = k, .q_len = extents.q_len, .k_len = extents.k_len,
-            .iteration = extents.iteration, .tables = tables.tables};
+    return {.score = score,
+            .b = b,
+            .h = h,
+            .q = q,
+            .k = k,
+            .q_len = extents.q_len,
+            .k_len = extents.k_len,
+            .iteration = extents.iteration,
+            .tables = tables.tables};
   }
 };
 
-std::int64_t below(Random& random, std::int64_t n) { return std::uniform_int_distribution<std::int64_t>(0, n - 1)(random); }
+std::int64_t below(Random& random, std::int64_t n) {
+  return std::uniform_int_distribution<std::int64_t>(0, n - 1)(random);
+}
 
 }  // namespace
 
@@ -51,8 +60,8 @@ BOOST_AUTO_TEST_CASE(simplification_keeps_the_meaning) {
     const int root = build_tree(pool, *tree);
     Evaluator evaluator(pool, root);
     for (int i = 0; i < 30; ++i) {
-      const Bindings at = c.point(below(random, 2), below(random, 3), below(random, c.extents.q_len), below(random, c.extents.k_len),
-                                  0.25 * static_cast<double>(below(random, 41) - 20));
+      const Bindings at = c.point(below(random, 2), below(random, 3), below(random, c.extents.q_len),
+                                  below(random, c.extents.k_len), 0.25 * static_cast<double>(below(random, 41) - 20));
       const TreeValue expected = evaluate_tree(*tree, at);
       const double got = evaluator(at);
       const double want = score ? expected.number : static_cast<double>(expected.integer);
@@ -111,8 +120,8 @@ BOOST_AUTO_TEST_CASE(score_tiles_agree_with_the_oracle) {
         }
         const double want = evaluator(c.point(b, h, q0 + q, k0 + k, static_cast<double>(before[at])));
         const double error = std::fabs(static_cast<double>(scores[at]) - want);
-        BOOST_REQUIRE_MESSAGE(error <= 1e-4 * (1 + std::fabs(want)),
-                              print(pool, root) << " gave " << scores[at] << ", not " << want);
+        BOOST_REQUIRE_MESSAGE(error <= 1e-4 * (1 + std::fabs(want)), print(pool, root)
+                                                                         << " gave " << scores[at] << ", not " << want);
       }
   }
 }

@@ -45,9 +45,8 @@ static_assert(score_mod([](auto, auto, auto, auto q, auto) { return q - q + 2.5;
 static_assert(score_mod([](auto, auto, auto, auto, auto) { return 2; }).view()[0].number() == 2.0);
 
 // a·b + c is one fused operation, whichever way round.
-constexpr Function alibi = score_mod([](auto score, auto, auto h, auto q, auto k) {
-  return score - lookup("slopes", h) * abs(q - k);
-});
+constexpr Function alibi =
+    score_mod([](auto score, auto, auto h, auto q, auto k) { return score - lookup("slopes", h) * abs(q - k); });
 static_assert(alibi.view()[alibi.root()].op == Op::fma);
 static_assert(score_mod([](auto s, auto, auto, auto, auto) { return 1.0 + s * 2.0; }).view()[2].op == Op::constant);
 
@@ -62,7 +61,8 @@ struct Attributes {
   Function score{};
 };
 consteval int nodes_of(Attributes a) { return a.mask.function.node_count; }
-static_assert(nodes_of({.heads = 12, .mask = causal & window(256, 0)}) == nodes_of({.mask = window(256, 0) & causal()}));
+static_assert(nodes_of({.heads = 12, .mask = causal & window(256, 0)}) ==
+              nodes_of({.mask = window(256, 0) & causal()}));
 static_assert((causal & window(256, 0)) == (window(256, 0) & causal & window(-1, 0)));
 static_assert(window(-1, -1).view()[0].integer() == 1);
 static_assert((causal & mask::Mask{}) == causal());
@@ -72,8 +72,10 @@ constexpr bool allows(const mask::Mask& m, std::int64_t q, std::int64_t k, std::
   return evaluate(m.view(), m.root(), {.q = q, .k = k, .q_len = q_len, .k_len = k_len}) != 0;
 }
 static_assert(allows(causal, 0, 3, 2, 5) && !allows(causal, 0, 4, 2, 5));
-static_assert(allows(causal(mask::Alignment::top_left), 0, 0, 2, 5) && !allows(causal(mask::Alignment::top_left), 0, 1, 2, 5));
-static_assert(allows(window(1, 2), 3, 2, 7, 7) && allows(window(1, 2), 3, 5, 7, 7) && !allows(window(1, 2), 3, 6, 7, 7));
+static_assert(allows(causal(mask::Alignment::top_left), 0, 0, 2, 5) &&
+              !allows(causal(mask::Alignment::top_left), 0, 1, 2, 5));
+static_assert(allows(window(1, 2), 3, 2, 7, 7) && allows(window(1, 2), 3, 5, 7, 7) &&
+              !allows(window(1, 2), 3, 6, 7, 7));
 static_assert(allows(dilated(window(4, 4), 2), 5, 1, 9, 9) && !allows(dilated(window(4, 4), 2), 5, 2, 9, 9));
 
 // One pool: equal functions share their nodes.
@@ -97,7 +99,8 @@ BOOST_AUTO_TEST_CASE(text_reads_like_the_source) {
   BOOST_TEST(text(causal.function) == "k <= (q + (k_len - q_len))");
   BOOST_TEST(text(documents("document", mask::Rows::per_batch).function) ==
              "lookup<i32>(\"document\", b, k) == lookup<i32>(\"document\", b, q + (k_len - q_len))");
-  BOOST_TEST(text(feature_map([](auto x) { return where(x > 0, x + 1, exp(x)); })) == "where(0.0 < x, x + 1.0, exp(x))");
+  BOOST_TEST(text(feature_map([](auto x) { return where(x > 0, x + 1, exp(x)); })) ==
+             "where(0.0 < x, x + 1.0, exp(x))");
   BOOST_TEST(text(score_mod([](auto score, auto, auto, auto q, auto k) {
                return 30 * tanh(score / 30) + sum(q, [&](auto i) { return tanh(q[i] + k[i]); }) + iteration(q);
              })) == "iteration + fma(tanh(score / 30.0), 30.0, sum(tanh(q[i] + k[i])))");
@@ -109,7 +112,8 @@ BOOST_AUTO_TEST_CASE(mistakes_have_sentences) {
   BOOST_CHECK_EXCEPTION(trace_bad([](auto s, auto, auto, auto, auto) { return s % 2; }), std::invalid_argument,
                         [](const auto& e) { return std::string(e.what()) == "% needs two integers"; });
   BOOST_CHECK_THROW(trace_bad([](auto s, auto, auto, auto, auto) { return s + s[s]; }), std::invalid_argument);
-  BOOST_CHECK_THROW(trace_bad([](auto s, auto, auto, auto q, auto) { return s + lookup("t", q * 0.5); }), std::invalid_argument);
+  BOOST_CHECK_THROW(trace_bad([](auto s, auto, auto, auto q, auto) { return s + lookup("t", q * 0.5); }),
+                    std::invalid_argument);
   BOOST_CHECK_THROW(window(-2, 0), std::invalid_argument);
   BOOST_CHECK_THROW(block_table("t", 0), std::invalid_argument);
 }
