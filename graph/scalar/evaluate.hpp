@@ -32,6 +32,7 @@ class Evaluator {
     at_ = &at;
     for (char& k : known_) k = 0;
     const Value v = value(root_);
+    at_ = nullptr;  // it is the caller's, who keeps it no longer
     return pool_[root_].type == Type::number ? v.number : static_cast<double>(v.integer);
   }
   constexpr bool holds(const Bindings& at) { return (*this)(at) != 0; }
