@@ -31,13 +31,13 @@ std::pair<std::int64_t, std::int64_t> two_numbers(std::string_view text, std::st
 }
 
 Variant window_variant(std::string_view text, std::string_view arguments) {
-  const auto [left, right] =
-      two_numbers(text, arguments, "window:LEFT,RIGHT such as window:128,128 (-1: no bound)", -1);
+  const auto sides = two_numbers(text, arguments, "window:LEFT,RIGHT such as window:128,128 (-1: no bound)", -1);
+  const std::int64_t left = sides.first, right = sides.second;  // clang: a structured binding is no variable to capture
   Variant v;
   v.name = fmt::format("window:{},{}", left, right);
   v.causal = right == 0;
   v.mask = mask::window(left, right);
-  v.keep = [left = left, right = right](std::int64_t, std::int64_t, std::int64_t q, std::int64_t k) {
+  v.keep = [left, right](std::int64_t, std::int64_t, std::int64_t q, std::int64_t k) {
     return (left < 0 || k >= q - left) && (right < 0 || k <= q + right);
   };
   return v;
