@@ -50,7 +50,8 @@ find_cmake() {
   return 1
 }
 
-# build PRESET [TARGET…], at the root of the repository: configures, then builds with progress. Builds but what changed.
+# build PRESET [TARGET…], at the root of the repository: configures, then builds what changed, with progress. Stops at the
+# first error unless keep_going is set.
 build() {
   local preset=$1 cmake log="build/$1.configure.log" make_program=()
   shift
@@ -59,5 +60,5 @@ build() {
   mkdir -p build
   "$cmake" --preset "$preset" -Wno-dev "${make_program[@]}" >"$log" 2>&1 ||
     { cat "$log" >&2; say "cmake --preset $preset failed"; return 1; }
-  "$cmake" --build "build/$preset" ${1:+--target "$@"}
+  "$cmake" --build "build/$preset" ${1:+--target "$@"} ${keep_going:+-- -k 0}
 }
