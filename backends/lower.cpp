@@ -185,7 +185,7 @@ void Planner::positions(std::int32_t n) {
     for (std::int64_t p = 0; p < length; ++p) {
       for (std::int64_t c = 0; c < width; ++c) {
         const double angle = static_cast<double>(offset + p) /
-                             std::pow(base, static_cast<double>(c / 2 * 2) / static_cast<double>(width));
+                             std::pow(base, static_cast<double>(c - c % 2) / static_cast<double>(width));
         to[p * width + c] = static_cast<float>(c % 2 == 0 ? std::sin(angle) : std::cos(angle));
       }
     }

@@ -57,7 +57,9 @@ class Planner {
   void redirect_backwards(std::int32_t region);
   void repeat(std::int32_t n);
   void lay_out();
-  std::size_t index(Value v) const { return static_cast<std::size_t>(g_.nodes[v.node].outputs.first + v.output); }
+  std::size_t index(Value v) const {
+    return static_cast<std::size_t>(std::int64_t{g_.nodes[v.node].outputs.first} + v.output);
+  }
   Slot& slot(Value v) { return slots_[index(v)]; }
   [[noreturn]] void fail(std::int32_t n, const std::string& text) const;
 

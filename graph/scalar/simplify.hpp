@@ -122,7 +122,7 @@ constexpr int make(Pool& pool, Op op, Type type, int a, int b = -1, int c = -1) 
 }  // namespace detail
 
 /// The conjunction (or disjunction) of any number of conditions, in canonical order; `true` (`false`) of none.
-constexpr int chain(Pool& pool, Op op, std::vector<int> parts) {
+constexpr int chain(Pool& pool, Op op, const std::vector<int>& parts) {
   const bool neutral = op == Op::logic_and;
   std::vector<int> leaves;
   for (int p : parts) detail::flatten(pool, op, p, leaves);
