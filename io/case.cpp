@@ -187,12 +187,13 @@ Case json_case(const fs::path& path) {
       for (const auto& [output, key] : object_of(one, "outputs").items()) {
         const std::string what = "the output '" + output + "' of " + call.op;
         const json& found = named(expected, key, what);
-        call.outputs.push_back(inside(what, [&] {
-          Expected e{output, tensor_of(found), std::nullopt, true};
+        Expected& e = call.outputs.emplace_back();
+        e.name = output;
+        inside(what, [&] {
+          e.want = tensor_of(found);
           if (found.contains("compare"))
             e.where = filled<bool>(DType::boolean, e.want.shape, array_of(found, "compare"), bool_value);
-          return e;
-        }));
+        });
       }
       result.calls.push_back(std::move(call));
     }

@@ -11,7 +11,6 @@ namespace treadle::mask {
 
 namespace {
 
-using scalar::Class;
 using scalar::Verdict;
 
 struct Portable {};  // tag: masks are integers, so the baseline's vectors do

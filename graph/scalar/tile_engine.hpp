@@ -281,7 +281,7 @@ class TileEngine {
       case Op::k: return count_from(i, c, lanes, k0_);
       case Op::score:
       case Op::x:
-        if (nq_ == lanes_) return;
+        if (nq_ == lanes_ || scores_ == nullptr) return;  // a mask has no scores
         for (int r = 0; r < rows; ++r) {
           float* o = out<float>(i, c, r);
           std::memcpy(o, scores_ + r * ld_, static_cast<std::size_t>(nq_) * sizeof(float));
