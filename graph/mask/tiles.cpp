@@ -189,14 +189,24 @@ bool Tiles::Stream::next(Tile& tile) {
 }
 
 bool Tiles::Stream::partial(Tile& tile, std::int64_t k0, std::int64_t k1) {
+  constexpr std::int64_t part = scalar::TileProgram::max_lanes;
   const std::int64_t count = k1 - k0;
   const bool known_full = k0 < full_end_;
   if (tiles_->has_program_ && !known_full) {
     const scalar::TileProgram& program = tiles_->program_;
     const auto run = program.wide ? evaluate<std::int64_t> : evaluate<std::int32_t>;
-    run(program, values_, values_ready_, b_, h_, q0_, static_cast<int>(q1_ - q0_), k0, k1, bits_);
-    values_ready_ = true;
-    elements_ += count * (q1_ - q0_);
+    // A part that intervals decide need not be evaluated; one of a kind with the block has been asked about already.
+    for (std::int64_t k = k0; k < k1; k += part) {
+      const std::int64_t end = std::min(k + part, k1);
+      const Verdict verdict = count <= part ? Verdict::undecided : classify(k, end);
+      if (verdict == Verdict::undecided) {
+        run(program, values_, values_ready_, b_, h_, q0_, static_cast<int>(q1_ - q0_), k, end, bits_ + (k - k0));
+        values_ready_ = true;
+        elements_ += (end - k) * (q1_ - q0_);
+      } else {
+        std::fill_n(bits_ + (k - k0), end - k, verdict == Verdict::full ? lanes_ : 0);
+      }
+    }
   } else {
     std::fill_n(bits_, count, lanes_);
   }

@@ -216,18 +216,31 @@ class TileEngine {
     const Node& n = node(i);
     const TensorView& table = p_.slots[static_cast<std::size_t>(p_.tables[static_cast<std::size_t>(i)])].table.view;
     const Operand x = operand(n.a, c), y = operand(n.b >= 0 ? n.b : n.a, c);
+    const auto as_before = [](const Operand& o, int r) {
+      return o.row_bytes == 0 || (!o.lanes && *at<Int>(o, r) == *at<Int>(o, r - 1));
+    };
     for (int r = 0; r < rows; ++r) {
-      Int xs[max_lanes], ys[max_lanes];
-      const Int* a = lanes_of<Int>(x, r, lanes, xs);
-      const Int* b = lanes_of<Int>(y, r, lanes, ys);
+      // Keys of one block look up the same entries.
+      const bool again = r > 0 && as_before(x, r) && as_before(y, r);
       if (n.type == Type::integer) {
-        Int* o = out<Int>(i, c, r);
-        for (int l = 0; l < lanes; ++l) o[l] = static_cast<Int>(read_integer(table, a[l], b[l]));
+        gather_row<Int>(i, c, r, again, x, y, lanes,
+                        [&](Int a, Int b) { return static_cast<Int>(read_integer(table, a, b)); });
       } else {
-        float* o = out<float>(i, c, r);
-        for (int l = 0; l < lanes; ++l) o[l] = read_number(table, a[l], b[l]);
+        gather_row<float>(i, c, r, again, x, y, lanes, [&](Int a, Int b) { return read_number(table, a, b); });
       }
     }
+  }
+  template <class T, class Read>
+  void gather_row(int i, Class c, int r, bool again, const Operand& x, const Operand& y, int lanes, Read read) {
+    T* o = out<T>(i, c, r);
+    if (again) {
+      std::memcpy(o, out<T>(i, c, r - 1), static_cast<std::size_t>(lanes) * sizeof(T));
+      return;
+    }
+    Int xs[max_lanes], ys[max_lanes];
+    const Int* a = lanes_of<Int>(x, r, lanes, xs);
+    const Int* b = lanes_of<Int>(y, r, lanes, ys);
+    for (int l = 0; l < lanes; ++l) o[l] = l > 0 && a[l] == a[l - 1] && b[l] == b[l - 1] ? o[l - 1] : read(a[l], b[l]);
   }
 
   template <class T>
