@@ -114,7 +114,7 @@ Accuracy AccuracyMeter::operator()(const Variant& variant, const std::vector<flo
     return a;
   }
   const bool is_truth = !variant.mask || variant.name == "causal";
-  const std::vector<double> entropy = is_truth ? truth.entropy : softmax_rows(variant.keep).entropy;
+  const std::vector<double> entropy = is_truth ? truth.entropy : softmax_rows(variant.keep(shape_.length)).entropy;
   for (const double e : entropy) a.mean_entropy += e / static_cast<double>(entropy.size());
   return a;
 }

@@ -13,6 +13,10 @@ Graph attention_model(const Variant& variant, const AttentionShape& shape) {
   if (variant.linear) {
     g.output("out", linear_attention(q, k, v, {.causal = variant.causal}));
   } else {
+    if (variant.table) {
+      const DimSpec blocks = ceil_div(seq, variant.table->block);
+      g.input(variant.table->name, boolean, {blocks, blocks});
+    }
     g.output("out", attention(q, k, v, {.mask = variant.mask}));
   }
   return optimise(g.finish());

@@ -24,7 +24,7 @@ namespace {
 struct Typed {
   std::string variants, lengths, batch, heads, kv_heads, head_dim, backend, isa, threads, seed, repetitions, json, csv,
       qkv;
-  bool quick = false;
+  bool quick = false, list = false;
 };
 
 struct Plan {
@@ -41,7 +41,8 @@ constexpr std::int64_t most_heads = 65536, most_head_dim = 4096;
 
 Plan plan_of(const Typed& t) {
   Plan p;
-  p.variants = parse_variants(t.variants.empty() ? default_variants : std::string_view(t.variants));
+  if (!t.seed.empty()) p.seed = static_cast<std::uint64_t>(parse_integer(t.seed, "--seed", 0, INT64_MAX));
+  p.variants = parse_variants(t.variants.empty() ? default_variants : std::string_view(t.variants), p.seed);
   p.shape.batch = t.batch.empty() ? 1 : parse_integer(t.batch, "--batch", 1, most_heads);
   p.shape.heads = t.heads.empty() ? 4 : parse_integer(t.heads, "--heads", 1, most_heads);
   p.shape.kv_heads = t.kv_heads.empty() ? p.shape.heads : parse_integer(t.kv_heads, "--kv-heads", 1, most_heads);
@@ -62,7 +63,6 @@ Plan plan_of(const Typed& t) {
     if (!threaded && p.measure.threads > 1)
       throw Error(fmt::format("backend 'simd' runs on one thread, not {}: use --backend tbb", p.measure.threads));
   }
-  if (!t.seed.empty()) p.seed = static_cast<std::uint64_t>(parse_integer(t.seed, "--seed", 0, INT64_MAX));
   if (!t.repetitions.empty())
     p.measure.repetitions = static_cast<int>(parse_integer(t.repetitions, "--repetitions", 1, 1000000));
   p.measure.budget_seconds = t.quick ? 0.5 : 2.5;
@@ -94,13 +94,19 @@ Plan plan_of(const Typed& t) {
   return p;
 }
 
-/// Bytes of q, k, v, the result and what measuring holds in float64.
-double needed_bytes(const AttentionShape& s) {
+/// Bytes of q, k, v, the result, what measuring holds in float64, and the variants' tables.
+double needed_bytes(const AttentionShape& s, const std::vector<Variant>& variants) {
+  double tables = 0;
+  for (const Variant& v : variants) {
+    if (!v.table) continue;
+    const auto blocks = static_cast<double>(v.table->blocks(s.length));
+    tables += 4 * blocks * blocks;  // the model's, the measure's, and a summary of minima and maxima
+  }
   const double q = 1.0 * static_cast<double>(s.batch) * static_cast<double>(s.heads) * static_cast<double>(s.length) *
                    static_cast<double>(s.head_dim);
   const double k = q / static_cast<double>(s.heads) * static_cast<double>(s.kv_heads);
   const double sampled = s.length <= 2048 ? q : q / static_cast<double>(s.length) * 64;
-  return 4 * (2 * q + 2 * k) + 8 * 2 * sampled + 8 * k / static_cast<double>(s.kv_heads);
+  return 4 * (2 * q + 2 * k) + 8 * 2 * sampled + 8 * k / static_cast<double>(s.kv_heads) + tables;
 }
 
 class Comparison {
@@ -240,11 +246,15 @@ class Comparison {
 };
 
 int run(const Typed& typed) {
+  if (typed.list) {
+    fmt::print("{}", variant_list());
+    return 0;
+  }
   const Plan plan = plan_of(typed);
   for (const std::int64_t length : plan.lengths) {  // before the first run, not in the middle of the night
     AttentionShape s = plan.shape;
     s.length = length;
-    require_memory(needed_bytes(s),
+    require_memory(needed_bytes(s, plan.variants),
                    fmt::format("length {} with batch {}, {} heads of size {}", length, s.batch, s.heads, s.head_dim),
                    "use smaller --lengths, --batch, --heads or --head-dim");
   }
@@ -274,7 +284,8 @@ Command add_compare(CLI::App& app) {
   sub->add_option("--isa", t.isa, "Instruction set, see `treadle backends` (the best that this CPU has)")
       ->type_name("NAME");
   sub->add_option("--threads", t.threads, "Threads of tbb (all cores)")->type_name("N");
-  sub->add_option("--seed", t.seed, "Seed of random inputs and of the sampled rows (1)")->type_name("N");
+  sub->add_option("--seed", t.seed, "Seed of random inputs, of the sampled rows and of random blocks (1)")
+      ->type_name("N");
   sub->add_option("--repetitions", t.repetitions,
                   "Runs of each variant (as many as a few seconds a length allow, at least 3)")
       ->type_name("N");
@@ -283,6 +294,7 @@ Command add_compare(CLI::App& app) {
   sub->add_option("--qkv", t.qkv, "Folder with q.npy, k.npy, v.npy: f32 [batch, heads, length, head_dim]")
       ->type_name("DIR");
   sub->add_flag("--quick", t.quick, "Lengths up to 2048 and fewer runs");
+  sub->add_flag("--list", t.list, "Show the variants: spelling, defaults, pairs, source; measure nothing");
   sub->footer("Variants:\n" + variant_help() +
               "\n\nThe fields of the JSON and CSV files are described in docs/compare.md.");
   return {sub, [] { return run(t); }};

@@ -28,6 +28,7 @@ double interpolated(const std::vector<double>& sorted, double p) {
 struct Running {
   BoundModel model;
   std::vector<NamedTensor> inputs, outputs;
+  std::vector<std::uint8_t> table;
   double last_ms = 0;
 };
 
@@ -56,12 +57,20 @@ Group measure(const std::vector<Variant>& variants, const AttentionShape& shape,
     const bool counts = reset_peak_resident();
     const auto before = resident_bytes();
     running.push_back(
-        {BoundModel(graph, {}, {.backend = options.backend, .isa = options.isa, .threads = options.threads}), {}, {}});
+        {BoundModel(graph, {}, {.backend = options.backend, .isa = options.isa, .threads = options.threads}),
+         {},
+         {},
+         {}});
     Running& r = running.back();
     r.model.bind_dims({{"batch", shape.batch}, {"seq", shape.length}});
     r.inputs = {{"q", view(tensors.q, shape.batch, shape.heads, shape.length, shape.head_dim)},
                 {"k", view(tensors.k, shape.batch, shape.kv_heads, shape.length, shape.head_dim)},
                 {"v", view(tensors.v, shape.batch, shape.kv_heads, shape.length, shape.head_dim)}};
+    if (const auto& table = variants[i].table) {
+      const std::int64_t n = table->blocks(shape.length), of_table[] = {n, n};
+      r.table = table->make(n);
+      r.inputs.push_back({table->name, dense_view(r.table.data(), boolean, of_table)});
+    }
     r.outputs = {{"out", view(out.data(), shape.batch, shape.heads, shape.length, shape.head_dim)}};
     const auto start = Clock::now();
     r.model.run(r.inputs, r.outputs);

@@ -4,6 +4,7 @@
 //   causal & window(256, 0)                          // a sliding window of 257 keys that never looks ahead
 //   window(128, 128) | global_tokens({0})            // Longformer (Beltagy et al. 2020)
 //   causal & documents("document")                   // packed sequences; ids are bound at run time
+//   causal & block_window(64, 1, 0)                  // chunks of 64 with a look back of one
 //   mask_mod([](auto b, auto h, auto q, auto k) { return (q - k) % 4 == h; })
 //
 // A Mask is a literal value and may stand in a consteval model. True keeps. Positions of queries are counted so that
@@ -95,6 +96,31 @@ constexpr int strided(Pool& pool, std::int64_t step, Alignment alignment = Align
 
 constexpr int prefix(Pool& pool, std::int64_t n) {
   return scalar::trace_mask(pool, [&](auto, auto, auto, Symbol k) { return k < n; });
+}
+
+/// Key blocks left <= block of the position − block of k, the other way round <= right; −1 leaves that side open.
+constexpr int block_window(Pool& pool, std::int64_t block, std::int64_t left, std::int64_t right,
+                           Alignment alignment = Alignment::bottom_right) {
+  if (block < 1) scalar::fail("the block of a block window is 1 or more");
+  if (left < -1 || right < -1) scalar::fail("a block window is (left, right), each 0 or more, or -1 for no bound");
+  return scalar::trace_mask(pool, [&](auto, auto, Symbol q, Symbol k) {
+    const Symbol at = detail::position(q, k, alignment) / block;
+    scalar::Condition inside{q.pool, q.pool->constant(true)};
+    // Against k itself, not its block: the bounds depend on q alone and cost nothing per element.
+    if (left >= 0) inside = inside & (k >= (at - left) * block);
+    if (right >= 0) inside = inside & (k < (at + (right + 1)) * block);
+    return inside;
+  });
+}
+
+constexpr int global_prefix(Pool& pool, std::int64_t n, bool symmetric = true,
+                            Alignment alignment = Alignment::bottom_right) {
+  if (n < 0) scalar::fail("the number of global tokens is 0 or more");
+  return scalar::trace_mask(pool, [&](auto, auto, Symbol q, Symbol k) {
+    scalar::Condition hit = k < n;
+    if (symmetric) hit = hit | (detail::position(q, k, alignment) < n);
+    return hit;
+  });
 }
 
 /// Any number of tokens, in any order; neighbours become ranges.
@@ -190,6 +216,19 @@ constexpr Mask dilated(const Mask& inside, std::int64_t step, Alignment alignmen
 constexpr Mask prefix(std::int64_t n) {
   return detail::from([&](scalar::Pool& p) { return build::prefix(p, n); });
 }
+/// Positions and keys are cut into blocks; a query sees the keys of its own block, of the `left` blocks before it and
+/// of the `right` blocks after it, −1 leaves a side open. Chunks with look-back are block_window(chunk, look_back, 0)
+/// (Kitaev et al. 2020; Roy et al. 2021), with `causal &` in front in a decoder; BigBird's window is block_window(64,
+/// 1, 1).
+constexpr Mask block_window(std::int64_t block, std::int64_t left, std::int64_t right,
+                            Alignment alignment = Alignment::bottom_right) {
+  return detail::from([&](scalar::Pool& p) { return build::block_window(p, block, left, right, alignment); });
+}
+/// The first n tokens are seen by everybody and, if symmetric, see everybody; with n a multiple of the block, these are
+/// BigBird's global blocks (Zaheer et al. 2020, internal transformer construction).
+constexpr Mask global_prefix(std::int64_t n, bool symmetric = true, Alignment alignment = Alignment::bottom_right) {
+  return detail::from([&](scalar::Pool& p) { return build::global_prefix(p, n, symmetric, alignment); });
+}
 /// Tokens that everybody sees and, if symmetric, that see everybody.
 constexpr Mask global_tokens(std::span<const std::int64_t> tokens, bool symmetric = true) {
   return detail::from([&](scalar::Pool& p) { return build::global_tokens(p, tokens, symmetric); });
@@ -209,7 +248,9 @@ constexpr Mask documents(std::string_view table, Rows rows = Rows::shared) {
 constexpr Mask key_lengths(std::string_view table) {
   return detail::from([&](scalar::Pool& p) { return build::key_lengths(p, table); });
 }
-/// Blocks of queries × blocks of keys from a table [query blocks, key blocks]; the last block may be partial.
+/// Blocks of queries × blocks of keys from a table [query blocks, key blocks] (i32 or boolean); the last block may be
+/// partial. Tiles are found without looking at single elements if a block has 8 tokens or more. random_blocks.hpp fills
+/// such tables.
 constexpr Mask block_table(std::string_view table, std::int64_t block) {
   return detail::from([&](scalar::Pool& p) { return build::block_table(p, table, block); });
 }
@@ -218,9 +259,11 @@ constexpr Mask block_table(std::string_view table, std::int64_t block) {
 
 namespace treadle {
 using mask::block_table;
+using mask::block_window;
 using mask::causal;
 using mask::dilated;
 using mask::documents;
+using mask::global_prefix;
 using mask::global_tokens;
 using mask::key_lengths;
 using mask::mask_mod;

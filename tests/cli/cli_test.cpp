@@ -111,6 +111,17 @@ BOOST_AUTO_TEST_CASE(wrong_command_lines_are_one_sentence) {
   check_refused("compare --variants dense,wibble", "the variants are dense, causal");
   check_refused("compare --variants window:3", "window:LEFT,RIGHT");
   check_refused("compare --variants dense,,causal", "write a list");
+  check_refused("compare --variants local:0", "the chunk of variant 'local:0' is 0: it must be from 1 to");
+  check_refused("compare --variants local:64,-1", "the look-back of variant 'local:64,-1' is -1");
+  check_refused("compare --variants local:64,1,2:causal", "has 3 numbers: write local:CHUNK,LOOKBACK");
+  check_refused("compare --variants local:64:wobble", "the chunk of variant 'local:64:wobble' is '64:wobble'");
+  check_refused("compare --variants bigbird:64,3", "write bigbird:BLOCK,WINDOW_BLOCKS,GLOBAL_BLOCKS,RANDOM_BLOCKS");
+  check_refused("compare --variants bigbird:4,3,2,3", "the block of variant 'bigbird:4,3,2,3' is 4: it must be from 8");
+  check_refused("compare --variants bigbird:64,2,2,3", "it must be odd");
+  check_refused("compare --variants bigbird:64,3,2,x", "variant 'bigbird:64,3,2' has 3 numbers");
+  check_refused("compare --variants bigbird:64,3,2,2000",
+                "the number of random blocks of variant 'bigbird:64,3,2,2000' is");
+  check_refused("compare --variants bigbirds", "bigbird[:B,W,G,R]");
   check_refused("compare --lengths 512:256", "256:512");
   check_refused("compare --lengths 1:2:3", "two ends");
   check_refused("compare --lengths 12x", "whole number");
@@ -206,6 +217,44 @@ BOOST_AUTO_TEST_CASE(compare_writes_what_is_documented) {
   BOOST_TEST(has(csv, "\"window:128,128\""));
 }
 
+BOOST_AUTO_TEST_CASE(compare_lists_its_variants) {
+  const Outcome o = run("compare --list --lengths 5");  // nothing is measured
+  BOOST_TEST(o.code == 0);
+  const std::string help = run("compare --help").out;
+  for (const std::string spelling :
+       {"dense", "causal", "window:L,R", "longformer[:W,G]", "bigbird[:B,W,G,R]", "bigbird[:B,W,G,R]:causal",
+        "local[:C[,L]]", "local[:C[,L]]:causal", "linear", "linear:causal"}) {
+    BOOST_TEST(has(o.out, "\n" + spelling + " "), spelling);
+    BOOST_TEST(has(help, "  " + spelling + " "), spelling);
+    BOOST_TEST(has(read(TREADLE_DOCS "/compare.md"), "| `" + spelling + "` |"), spelling);
+  }
+  BOOST_TEST(has(o.out, "Zaheer et al. 2020"));
+  BOOST_TEST(has(o.out, "64,3,2,3"));
+}
+
+BOOST_AUTO_TEST_CASE(compare_runs_masks_by_blocks) {
+  const Folder f;
+  // 300 tokens are 5 chunks of 64 or 10 blocks of 32, and the last is partial.
+  const Outcome o =
+      run("compare --lengths 300 --heads 2 --head-dim 16 --repetitions 1 --variants local,local:64,1:causal,"
+          "local:300,0,bigbird:32,3,2,3,bigbird:32,3,2,3:causal,bigbird:32,1,0,0,bigbird:512,1,0,3,causal --json '" +
+          f / "r.json" + "'");
+  BOOST_TEST_REQUIRE(o.code == 0, o.error);
+  const auto j = nlohmann::json::parse(read(f / "r.json"));
+  const std::vector<std::string> names = {
+      "local:64,1",       "local:64,1:causal", "local:300,0", "bigbird:32,3,2,3", "bigbird:32,3,2,3:causal",
+      "bigbird:32,1,0,0", "bigbird:512,1,0,3", "causal"};
+  BOOST_TEST_REQUIRE(j["rows"].size() == names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto& row = j["rows"][i];
+    BOOST_TEST(row["variant"] == names[i]);
+    BOOST_TEST(row["causal"] == (names[i].find("causal") != std::string::npos));
+    const double error = row["relative_error"];
+    const bool whole = i == 2 || i == 6 || i == 7;  // one chunk or block holds everything
+    BOOST_TEST((whole ? error < 1e-5 : error > 1e-3 && error < 10), names[i] << " " << error);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(compare_reads_files_and_is_repeatable) {
   const Folder f;
   for (const char* name : {"q.npy", "k.npy", "v.npy"}) write_npy(f / name, "(1, 2, 40, 8)", 2560);
@@ -234,7 +283,7 @@ BOOST_AUTO_TEST_CASE(interrupt_leaves_the_finished_rows) {
           "--repetitions", "400", "--json", json.c_str(), static_cast<char*>(nullptr));
     _exit(98);
   }
-  for (int i = 0; i < 400 && !fs::exists(json); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(25));
+  for (int i = 0; i < 2400 && !fs::exists(json); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(25));
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   kill(child, SIGINT);
   int status = 0;
