@@ -1,12 +1,11 @@
 #include <treadle/backends/names.hpp>
 
+#include <treadle/graph/text.hpp>
+
 namespace treadle {
 
 std::string full_name(GraphView graph, std::int32_t node, std::span<const std::int64_t> iterations) {
-  std::string text(graph.scope(node));
-  const std::string_view leaf = graph.leaf(node);
-  if (!text.empty() && !leaf.empty()) text += ".";
-  text += leaf;
+  const std::string text = dotted_name(graph, node);
   std::string name;
   std::size_t level = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -54,11 +54,22 @@ std::string atom_text(GraphView g, const DimAtom& a) {
   return function + ("(" + x) + ", " + y + ")";
 }
 
+std::int32_t body_of(GraphView g, std::int32_t n) {
+  return g.nodes[n].op == op::repeat ? static_cast<std::int32_t>(g.get_integer(n, key::region, -1)) : -1;
+}
+
+void enumerate(GraphView g, std::int32_t region, std::vector<std::int32_t>& numbers, std::int32_t& next) {
+  for (std::int32_t n = 0; n < g.size(); ++n) {
+    if (g.nodes[n].region != region) continue;
+    if (body_of(g, n) >= 0) enumerate(g, body_of(g, n), numbers, next);
+    numbers[n] = next++;
+  }
+}
+
 class Printer {
  public:
-  explicit Printer(GraphView g) : g_(g), number_(g.nodes.size(), -1), members_(g.regions.size()) {
+  explicit Printer(GraphView g) : g_(g), number_(text_numbers(g)), members_(g.regions.size()) {
     for (std::int32_t n = 0; n < g.size(); ++n) members_[g.nodes[n].region].push_back(n);
-    enumerate(0);
   }
   std::string run() {
     region(0, "");
@@ -67,20 +78,11 @@ class Printer {
 
  private:
   GraphView g_;
-  std::vector<int> number_;
+  std::vector<std::int32_t> number_;
   std::vector<std::vector<std::int32_t>> members_;  ///< nodes of each region
-  int next_ = 0;
   std::string out_;
 
-  std::int32_t body(std::int32_t n) const {
-    return g_.nodes[n].op == op::repeat ? static_cast<std::int32_t>(g_.get_integer(n, key::region, -1)) : -1;
-  }
-  void enumerate(std::int32_t region) {
-    for (std::int32_t n : members_[region]) {
-      if (body(n) >= 0) enumerate(body(n));
-      number_[n] = next_++;
-    }
-  }
+  std::int32_t body(std::int32_t n) const { return body_of(g_, n); }
   std::string value(Value v) const {
     std::string s = "%" + std::to_string(number_[v.node]);
     if (v.output != 0) s += "#" + std::to_string(v.output);
@@ -92,26 +94,8 @@ class Printer {
     return s + ")";
   }
   std::string attribute(std::int32_t n, const Attribute& a) const {
-    std::string s = std::string(name(a.key)) + "=";
-    if (a.kind == AttributeKind::table) {
-      const std::int64_t count = times_around(g_, g_.nodes[n].region);
-      s += "[";
-      for (std::int64_t i = 0; i < count; ++i) s += (i ? ", " : "") + std::to_string(g_.tables[a.integer + i]);
-      return s + "]";
-    }
-    if (a.kind == AttributeKind::number) return s + number_text(a.number);
-    if (a.kind == AttributeKind::dim) return s + to_text(g_, static_cast<Dim>(a.integer));
-    if (a.kind == AttributeKind::scalar) return s + "`" + scalar::print(g_.scalars, static_cast<int>(a.integer)) + "`";
-    if (a.key == key::function && a.integer >= 0 && a.integer < static_cast<std::int64_t>(std::size(activation_names)))
-      return s + std::string(name(static_cast<activation>(a.integer)));
-    if (a.key == key::perm) {
-      const int rank = g_.inputs(n).empty() ? 0 : g_.info(g_.inputs(n)[0]).rank;
-      std::int64_t code = a.integer;
-      s += "[";
-      for (int i = 0; i < rank; ++i, code /= 8) s += (i ? ", " : "") + std::to_string(code % 8);
-      return s + "]";
-    }
-    return s + std::to_string(a.integer);
+    const std::string text = to_text(g_, n, a);
+    return std::string(name(a.key)) + "=" + (a.kind == AttributeKind::scalar ? "`" + text + "`" : text);
   }
   void node(std::int32_t n, const std::string& indent) {
     const NodeData& d = g_.nodes[n];
@@ -164,11 +148,46 @@ std::string to_text(GraphView g, Dim d) {
   return s.empty() ? "0" : s;
 }
 
+std::string to_text(GraphView g, std::int32_t n, const Attribute& a) {
+  if (a.kind == AttributeKind::table) {
+    const std::int64_t count = times_around(g, g.nodes[n].region);
+    std::string s = "[";
+    for (std::int64_t i = 0; i < count; ++i) s += (i ? ", " : "") + std::to_string(g.tables[a.integer + i]);
+    return s + "]";
+  }
+  if (a.kind == AttributeKind::number) return number_text(a.number);
+  if (a.kind == AttributeKind::dim) return to_text(g, static_cast<Dim>(a.integer));
+  if (a.kind == AttributeKind::scalar) return scalar::print(g.scalars, static_cast<int>(a.integer));
+  if (a.key == key::function && a.integer >= 0 && a.integer < static_cast<std::int64_t>(std::size(activation_names)))
+    return std::string(name(static_cast<activation>(a.integer)));
+  if (a.key == key::perm) {
+    const int rank = g.inputs(n).empty() ? 0 : g.info(g.inputs(n)[0]).rank;
+    std::int64_t code = a.integer;
+    std::string s = "[";
+    for (int i = 0; i < rank; ++i, code /= 8) s += (i ? ", " : "") + std::to_string(code % 8);
+    return s + "]";
+  }
+  return std::to_string(a.integer);
+}
+
+std::vector<std::int32_t> text_numbers(GraphView g) {
+  std::vector<std::int32_t> numbers(g.nodes.size(), -1);
+  std::int32_t next = 0;
+  enumerate(g, 0, numbers, next);
+  return numbers;
+}
+
 std::string to_text(GraphView g, Value v) {
   std::string s = std::string(name(g.info(v).dtype)) + "[";
   const auto shape = g.shape(v);
   for (std::size_t i = 0; i < shape.size(); ++i) s += (i ? ", " : "") + to_text(g, shape[i]);
   return s + "]";
+}
+
+std::string dotted_name(GraphView g, std::int32_t n) {
+  std::string s(g.scope(n));
+  if (!s.empty() && !g.leaf(n).empty()) s += ".";
+  return s += g.leaf(n);
 }
 
 std::string node_name(GraphView g, std::int32_t n) {

@@ -22,6 +22,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace treadle {
 
@@ -31,6 +32,13 @@ std::string to_text(GraphView g);
 std::string to_text(GraphView g, Dim d);
 /// `f32[batch, seq, 768]`
 std::string to_text(GraphView g, Value v);
+/// The value of an attribute of node `node`: `gelu_tanh`, `[0, 1, 3, 2]`, `past`, `0.5`, or the text of a traced
+/// function.
+std::string to_text(GraphView g, std::int32_t node, const Attribute& a);
+/// The number that each node has in the text.
+std::vector<std::int32_t> text_numbers(GraphView g);
+/// `h.#.attn.q.weight`: scope and leaf, "#" where a repeat's iteration stands; empty if the node has neither.
+std::string dotted_name(GraphView g, std::int32_t node);
 /// `linear "h.#.attn" "q"`: what to call a node in a message.
 std::string node_name(GraphView g, std::int32_t node);
 
