@@ -308,6 +308,12 @@ std::size_t BoundModel::planned_bytes() const {
   const auto& e = implementation_->executor;
   return e ? e->plan().arena_bytes + e->workspace_bytes() : 0;
 }
+std::size_t BoundModel::arena_bytes() const {
+  return implementation_->executor ? implementation_->executor->plan().arena_bytes : 0;
+}
+std::size_t BoundModel::arena_bytes_without_reuse() const {
+  return implementation_->executor ? implementation_->executor->plan().separate_bytes : 0;
+}
 std::size_t BoundModel::workspace_bytes() const {
   return implementation_->executor ? implementation_->executor->workspace_bytes() : 0;
 }
@@ -335,7 +341,10 @@ void BoundModel::Implementation::describe_steps() const {
     info.useful_flops = info.executed_flops = s.flops;
     info.bytes = s.bytes;
     info.work_items = s.work.items;
-    if (const auto* a = std::get_if<plan::Call<kernel::Attention>>(&s.call); a != nullptr && s.mask >= 0) {
+    info.at_bind = s.at_bind;
+    if (s.at_bind) info.useful_flops = info.executed_flops = info.bytes = 0;
+    if (const auto* a = std::get_if<plan::Call<kernel::Attention>>(&s.call);
+        a != nullptr && s.mask >= 0 && !s.at_bind) {
       // The kernel's tiles, as its work items and ISA show them: strips of whole vectors of queries, 192 or 128 keys.
       const TensorView& q = a->arguments.q;
       const std::int64_t heads = std::max<std::int64_t>(q.shape[0] * q.shape[1], 1);
@@ -372,7 +381,9 @@ std::string BoundModel::describe() const {
     text += line;
     text += std::string(name(s.op)) + (s.name.empty() ? "" : " '" + s.name + "'") + ": " + s.kernel + ", " +
             std::string(s.backend) + " " + std::string(s.isa);
-    if (s.in_arena) {
+    if (s.at_bind) {
+      text += ", once at bind";
+    } else if (s.in_arena) {
       std::snprintf(line, sizeof(line), ", arena +%zu, %zu bytes", s.arena_offset, s.arena_bytes);
       text += line;
     } else {

@@ -54,6 +54,7 @@ struct StepInfo {
   double executed_flops = 0;  ///< what the tiles compute
   double bytes = 0;           ///< operands read and results written, each once
   std::size_t work_items = 0;
+  bool at_bind = false;   ///< depends on nothing that changes between runs: ran when the model was bound, costs nothing
   bool in_arena = false;  ///< whether the result lies in the arena (else: the caller's memory or a state)
   std::size_t arena_offset = 0, arena_bytes = 0;
 };
@@ -97,6 +98,9 @@ class BoundModel {
   /// Bytes that a run touches beside parameters, states and the caller's tensors: arena + workspaces of all threads.
   std::size_t planned_bytes() const;
   std::size_t workspace_bytes() const;
+  /// Bytes of the arena, where results lie over operands that die there, and what it would be if none did.
+  std::size_t arena_bytes() const;
+  std::size_t arena_bytes_without_reuse() const;
   /// Room for the caller's views that need a copy; touched only by runs that are given such views.
   std::size_t staging_bytes() const;
 

@@ -4,6 +4,7 @@
 #include <treadle/backends/error.hpp>
 #include <treadle/backends/planner.hpp>
 
+#include <cstdio>
 #include <cstring>
 
 namespace treadle::plan {
@@ -25,6 +26,18 @@ void copy_f32(const TensorView& from, const TensorView& to, int axis = 0, std::i
   }
   for (std::int64_t i = 0; i < from.shape[a]; ++i)
     copy_f32(from, to, axis + 1, at_from + i * from.strides[a], at_to + i * to.strides[a]);
+}
+
+void multiply(float* x, std::size_t count, float factor) {
+  if (factor == 1) return;
+  for (std::size_t i = 0; i < count; ++i) x[i] *= factor;
+}
+
+std::string scaled_key(std::string key, float factor) {
+  if (factor == 1) return key;
+  char text[32];
+  std::snprintf(text, sizeof(text), " * %a", static_cast<double>(factor));
+  return key + text;
 }
 
 }  // namespace
@@ -90,10 +103,34 @@ View Planner::folded_concatenation(std::int32_t, const std::vector<View>& parts,
   return all;
 }
 
-/// [out, in] in the kernel's order; equal weights of several nodes are packed once.
-kernel::PackedWeights Planner::packed(const View& weight) {
+/// A dense copy times `factor`.
+View Planner::folded_scale(const View& v, float factor) {
+  const std::string key = scaled_key(signature(v), factor);
+  if (const auto old = constants_.made.find(key); old != constants_.made.end())
+    return constant_buffer(key, old->second);
+  Constants::Memory memory;
+  memory.view = dense_view(nullptr, f32, v.shape());
+  memory.bytes = static_cast<std::size_t>(memory.view.size()) * sizeof(float);
+  memory.data = plan::allocate(memory.bytes);
+  memory.view.data = memory.data.get();
+  const View all = constant_buffer(key, memory);
+  copy_f32(resolve(buffer(v), v), memory.view);
+  multiply(memory.view.as<float>(), static_cast<std::size_t>(memory.view.size()), factor);
+  constants_.made.emplace(key, std::move(memory));
+  return all;
+}
+
+/// The slot's view; a factor that is still open is multiplied in first.
+const View& Planner::settled(Slot& s) {
+  if (s.factor != 1) s.view = folded_scale(s.view, s.factor);
+  s.factor = 1;
+  return s.view;
+}
+
+/// [out, in] times `factor` in the kernel's order; equal weights of several nodes are packed once.
+kernel::PackedWeights Planner::packed(const View& weight, float factor) {
   const std::int64_t k = weight.dims[1].size, n = weight.dims[0].size;
-  const std::string key = signature(weight);
+  const std::string key = scaled_key(signature(weight), factor);
   auto old = constants_.packed.find(key);
   if (old == constants_.packed.end()) {
     const View w = permuted(weight, std::vector<int>{1, 0});
@@ -101,6 +138,7 @@ kernel::PackedWeights Planner::packed(const View& weight) {
     memory.bytes = kernels_.packed_bytes(k, n);
     memory.data = plan::allocate(memory.bytes);
     kernels_.pack(resolve(buffer(w), w), static_cast<float*>(memory.data.get()));
+    multiply(static_cast<float*>(memory.data.get()), memory.bytes / sizeof(float), factor);
     old = constants_.packed.emplace(key, std::move(memory)).first;
   }
   return {static_cast<const float*>(old->second.data.get()), k, n};

@@ -75,6 +75,8 @@ Executor::Executor(Plan plan, GraphView graph, const kernel::Table& kernels, Thr
     throw Error("the kernels need " + std::to_string(workspace_bytes() >> 20) +
                 " MiB of workspace, more than is available; use shorter lengths");
   workspace_ = allocate(workspace_bytes());
+  for (const Step& s : plan_.steps)
+    if (s.at_bind) std::visit([&](const auto& c) { execute(c, s.work, s.flops + s.bytes); }, s.call);
 }
 
 template <class Use>
@@ -211,7 +213,8 @@ void Executor::run(std::span<const TensorView> inputs, std::span<const TensorVie
     throw Error(e.what());
   }
   for (std::int32_t& bad : plan_.bad) bad = 0;
-  for (const Step& s : plan_.steps) std::visit([&](const auto& c) { execute(c, s.work, s.flops + s.bytes); }, s.call);
+  for (const Step& s : plan_.steps)
+    if (!s.at_bind) std::visit([&](const auto& c) { execute(c, s.work, s.flops + s.bytes); }, s.call);
   for (std::size_t i = inputs.size(); i < staging_.size(); ++i)
     if (staged_[i] != 0) copy(i);
   for (std::size_t i = 0; i < plan_.bad.size(); ++i)

@@ -71,7 +71,7 @@ void Planner::lower(std::int32_t n) {
 View Planner::in(std::int32_t n, int i) {
   Slot& s = slot(g_.inputs(n)[static_cast<std::size_t>(i)]);
   if (s.mask >= 0) return mask_values(n, s.mask, virtual_masks_[static_cast<std::size_t>(s.mask)].shape);
-  return s.view;
+  return settled(s);
 }
 
 void Planner::require_f32(std::int32_t n, const View& v, const char* what) const {
@@ -82,8 +82,8 @@ void Planner::require_f32(std::int32_t n, const View& v, const char* what) const
 
 void Planner::view_op(std::int32_t n) {
   View v = in(n, 0);
+  slot({n, 0}) = {};
   View& out = slot({n, 0}).view;
-  slot({n, 0}).mask = -1;
   switch (g_.nodes[n].op) {
     case op::slice: {
       const auto axis = static_cast<std::size_t>(g_.get_integer(n, key::axis));
@@ -232,6 +232,13 @@ void Planner::combine(std::int32_t n, kernel::Binary op) {
 }
 
 void Planner::elementwise(std::int32_t n) {
+  if (g_.nodes[n].op == op::scale) {
+    const Slot from = slot(g_.inputs(n)[0]);
+    if (from.mask < 0 && from.view.dtype == f32 && constant(from.view)) {
+      slot({n, 0}) = {from.view, -1, from.factor * static_cast<float>(g_.get_number(n, key::factor, 1))};
+      return;
+    }
+  }
   const View given = in(n, 0);
   require_f32(n, given, "its input");
   const auto function = static_cast<activation>(g_.get_integer(n, key::function));
@@ -250,7 +257,10 @@ void Planner::elementwise(std::int32_t n) {
 }
 
 void Planner::linear(std::int32_t n) {
-  const View given = in(n, 0), weight = in(n, 1);
+  const View given = in(n, 0);
+  const Slot& weights = slot(g_.inputs(n)[1]);
+  const float factor = weights.factor;
+  const View weight = factor == 1 ? in(n, 1) : weights.view;
   int next = 2;
   View bias, residual;
   const bool has_bias = g_.get_integer(n, key::has_bias) != 0, has_residual = g_.get_integer(n, key::has_residual) != 0;
@@ -263,7 +273,7 @@ void Planner::linear(std::int32_t n) {
     return linear_by_matmul(n, x, weight, has_bias ? &bias : nullptr, has_residual ? &residual : nullptr);
   const View from = has_residual ? rows(n, residual) : View{};
   const View out = allocate({n, 0}, Need::rows);
-  const kernel::PackedWeights w = packed(weight);
+  const kernel::PackedWeights w = packed(weight, factor);
   auto& a = step(n, kernels_.linear, 2.0 * static_cast<double>(out.size()) * static_cast<double>(w.k));
   a.w = w;
   a.activation = unary(static_cast<activation>(g_.get_integer(n, key::function)));

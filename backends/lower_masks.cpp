@@ -52,11 +52,11 @@ std::vector<Lookup> Planner::tables(std::int32_t n, int root, std::span<const Va
   for (std::size_t i = 0; i < names.size(); ++i) {
     const View* view = nullptr;
     if (inputs.size() == names.size()) {
-      view = &slot(inputs[i]).view;
+      view = &settled(slot(inputs[i]));
     } else {
       for (const std::int32_t m : nodes_of_[0])
         if ((g_.nodes[m].op == op::input || g_.nodes[m].op == op::parameter) && g_.leaf(m) == names[i])
-          view = &slot({m, 0}).view;
+          view = &settled(slot({m, 0}));
     }
     if (view == nullptr || view->buffer < 0)
       fail(n, "it looks up table '" + names[i] + "', but no input of the model has that name");

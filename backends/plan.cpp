@@ -3,6 +3,7 @@
 #include <treadle/backends/memory_plan.hpp>
 #include <treadle/backends/names.hpp>
 #include <treadle/backends/planner.hpp>
+#include <treadle/backends/reuse.hpp>
 
 #include <unistd.h>
 
@@ -163,8 +164,8 @@ void Planner::repeat(std::int32_t n) {
       Slot& made = slot(results[carried + s]);
       if (made.mask >= 0)
         made = {mask_values(n, made.mask, virtual_masks_[static_cast<std::size_t>(made.mask)].shape), -1};
-      const View to = picked(stacks[s], 0, i);
-      if (!same_place(made.view, to)) copy(n, made.view, to);
+      const View from = settled(made), to = picked(stacks[s], 0, i);
+      if (!same_place(from, to)) copy(n, from, to);
     }
     // All results first: a body may hand one carried value on as another.
     std::vector<Slot> next;
@@ -312,21 +313,46 @@ void Planner::to_rank_4(std::int32_t n, std::vector<View*> views, std::size_t ke
     while (v->dims.size() < 4) v->dims.insert(v->dims.begin(), ViewDim{1, -1, 0});
 }
 
-void Planner::lay_out() {
-  std::vector<Lifetime> lifetimes;
-  std::vector<std::size_t> which;
-  std::size_t outside = 0;
+/// Offsets in the arena. A result that may be written over its operand lives in the operand's memory, as one buffer
+/// that lives as long as both; a plan without that is taken where the greedy one comes out smaller.
+void Planner::lay_out_arena() {
+  const std::vector<int> targets = in_place_targets(plan_);
+  const auto root = [&](std::size_t i) {
+    while (targets[i] >= 0) i = static_cast<std::size_t>(targets[i]);
+    return i;
+  };
+  std::vector<Lifetime> separate, joined;
+  std::vector<std::size_t> which, at(plan_.buffers.size(), 0);  // which: buffer of each lifetime; at: the other way
+  std::vector<std::size_t> place(plan_.buffers.size(), 0);      // of a root among the joined
   for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
-    Buffer& b = plan_.buffers[i];
-    if (b.place == Place::arena && b.first >= 0) {
-      lifetimes.push_back({b.first, b.last, std::max<std::size_t>(b.bytes, 1)});
-      which.push_back(i);
+    const Buffer& b = plan_.buffers[i];
+    if (b.place != Place::arena || b.first < 0) continue;
+    at[i] = separate.size();
+    which.push_back(i);
+    separate.push_back({b.first, b.last, std::max<std::size_t>(b.bytes, 1)});
+    if (root(i) == i) {
+      place[i] = joined.size();
+      joined.push_back(separate.back());
     }
-    if (b.callers() || (b.place == Place::constant && b.view.data == nullptr)) outside += align_up(b.bytes);
   }
-  const MemoryPlan memory = plan_memory(lifetimes);
-  for (std::size_t i = 0; i < which.size(); ++i) plan_.buffers[which[i]].offset = memory.offsets[i];
-  plan_.arena_bytes = memory.bytes;
+  for (const std::size_t i : which) {
+    Lifetime& life = joined[place[root(i)]];
+    life.first = std::min(life.first, plan_.buffers[i].first);
+    life.last = std::max(life.last, plan_.buffers[i].last);
+  }
+  const MemoryPlan apart = plan_memory(separate), together = plan_memory(joined);
+  plan_.separate_bytes = apart.bytes;
+  plan_.arena_bytes = std::min(apart.bytes, together.bytes);
+  for (const std::size_t i : which)
+    plan_.buffers[i].offset = together.bytes <= apart.bytes ? together.offsets[place[root(i)]] : apart.offsets[at[i]];
+}
+
+void Planner::lay_out() {
+  fold_at_bind(plan_);
+  lay_out_arena();
+  std::size_t outside = 0;
+  for (const Buffer& b : plan_.buffers)
+    if (b.callers() || (b.place == Place::constant && b.view.data == nullptr)) outside += align_up(b.bytes);
 
   std::vector<StateStorage> states;
   for (StateStorage& want : wanted_states_) {
@@ -351,12 +377,12 @@ void Planner::lay_out() {
   states_ = std::move(states);
   for (Buffer& b : plan_.buffers)
     if (b.place == Place::state) b.view.data = states_[static_cast<std::size_t>(b.slot)].view.data;
-  for (auto& [b, fill] : fills_) {
-    Buffer& to = plan_.buffers[static_cast<std::size_t>(b)];
-    plan_.owned.push_back(plan::allocate(to.bytes));
-    to.view.data = plan_.owned.back().get();
-    fill(to.view.as<float>());
+  for (Buffer& b : plan_.buffers) {
+    if (b.place != Place::constant || b.view.data != nullptr) continue;
+    plan_.owned.push_back(plan::allocate(b.bytes));
+    b.view.data = plan_.owned.back().get();
   }
+  for (auto& [b, fill] : fills_) fill(plan_.buffers[static_cast<std::size_t>(b)].view.as<float>());
 }
 
 Plan make_plan(GraphView graph, const std::map<std::string, std::int64_t>& sizes, const kernel::Table& kernels,

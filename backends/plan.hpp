@@ -50,6 +50,7 @@ struct Step {
   std::vector<Operand> operands;
   int mask = -1, score = -1;  ///< into Plan::masks and Plan::scores
   bool patched = false;       ///< has operands in the caller's memory
+  bool at_bind = false;       ///< reads constants alone: runs once, when the model is bound
   kernel::Work work;
   double flops = 0, bytes = 0;
 };
@@ -101,8 +102,8 @@ struct Plan {
   std::vector<int> inputs, outputs;  ///< buffers, in the order of the nodes
   std::vector<std::string> input_names, output_names;
   std::vector<std::int32_t> output_nodes;
-  std::size_t arena_bytes = 0;
-  std::vector<std::shared_ptr<void>> owned;  ///< constants that depend on the lengths
+  std::size_t arena_bytes = 0, separate_bytes = 0;  ///< separate: if no step wrote over its operand
+  std::vector<std::shared_ptr<void>> owned;         ///< constants that depend on the lengths
   /// Whether an embedding saw an id outside its table; one per step, set by kernels.
   std::deque<std::int32_t> bad;
   std::vector<std::int32_t> bad_nodes;

@@ -30,7 +30,8 @@ class Planner {
   /// What a value is at this point of the walk. Bodies of repeats overwrite theirs in every iteration.
   struct Slot {
     View view;
-    int mask = -1;  ///< into virtual_masks_
+    int mask = -1;     ///< into virtual_masks_
+    float factor = 1;  ///< of a constant that nobody has multiplied yet: packing a weight does it on the way
   };
   /// What a kernel asks of its output.
   enum class Need : std::uint8_t { any, unit, rows };
@@ -57,6 +58,7 @@ class Planner {
   void redirect_backwards(std::int32_t region);
   void repeat(std::int32_t n);
   void lay_out();
+  void lay_out_arena();
   std::size_t index(Value v) const {
     return static_cast<std::size_t>(std::int64_t{g_.nodes[v.node].outputs.first} + v.output);
   }
@@ -90,7 +92,9 @@ class Planner {
   View constant_buffer(const std::string& key, const Constants::Memory& memory);
   View parameter(std::int32_t n);
   View folded_concatenation(std::int32_t n, const std::vector<View>& parts, std::size_t axis);
-  kernel::PackedWeights packed(const View& weight);
+  View folded_scale(const View& v, float factor);
+  const View& settled(Slot& s);
+  kernel::PackedWeights packed(const View& weight, float factor);
 
   // --- lower.cpp: one function per op family
   void lower(std::int32_t n);

@@ -307,8 +307,10 @@ class Generator {
     }
     const bool named = !options_.written_out || chance(50);
     const std::int64_t kv_heads = named && chance(30) ? 1 : heads;
-    const Value q = split(linear(x, heads * dim, bias), heads);
-    Value k = split(linear(other, kv_heads * dim, bias), kv_heads),
+    const int where = pick(12);  // a scale on q or k, before or after the heads are split
+    const auto maybe = [&](Value v, int at) { return where == at ? scaled(v, 0.6) : v; };
+    const Value q = maybe(split(maybe(linear(x, heads * dim, bias), 0), heads), 1);
+    Value k = maybe(split(maybe(linear(other, kv_heads * dim, bias), 2), kv_heads), 3),
           v = split(linear(other, kv_heads * dim, bias), kv_heads);
     if (!cross && chance(20)) {
       k = cached(k);
@@ -331,7 +333,7 @@ class Generator {
   void piece() {
     const Value x = any();
     Value y;
-    switch (pick(14)) {
+    switch (pick(17)) {
       case 0: y = linear(x, random_width(), chance(50)); break;
       case 1: {
         y = activated(linear(x, random_width(), chance(50)));
@@ -376,9 +378,41 @@ class Generator {
         break;
       }
       case 12: y = twice(x); break;
+      case 13: y = with_scale(x); break;
+      case 14: y = part(x); break;
       default: y = static_cast<int>(levels_.size()) <= options_.depth ? repeat() : norm(x); break;
     }
     here().pool.push_back(y);
+  }
+  /// A scale beside parameters that can take it.
+  Value with_scale(Value x) {
+    const double factor = chance(50) ? 0.5 : -0.75;
+    switch (pick(4)) {
+      case 0: return scaled(linear(x, random_width(), chance(50)), factor);
+      case 1: return linear(scaled(x, factor), random_width(), chance(50));
+      case 2: return scaled(norm(x), factor);
+      default: {  // read by two projections
+        const Value s = scaled(x, factor);
+        return sum(activated(linear(s, 8, chance(50))), activated(linear(s, 8, chance(50))));
+      }
+    }
+  }
+  /// One position of the sequence (or the first element of the batch) after nodes that work position by position, added
+  /// to all.
+  Value part(Value x) {
+    Value y = x;
+    for (int i = 1 + pick(3); i > 0; --i) {
+      const Value z = chance(30) ? scaled(y, 0.5) : chance(50) ? norm(y) : activated(linear(y, width(y), chance(50)));
+      y = chance(30) ? sum(y, z) : z;
+    }
+    Shape dims = shape(y);
+    const bool rows = chance(70);
+    dims[rows ? 1 : 0] = n(1);
+    const Dim begin = rows && chance(70) ? g_.dims.subtract(seq_, n(1)) : n(0);
+    const Value one = node(
+        op::slice, {y},
+        {integer(key::axis, rows ? 1 : 0), dim_attribute(key::begin, begin), dim_attribute(key::length, n(1))}, {dims});
+    return sum(x, one);
   }
   /// The same computed two times.
   Value twice(Value x) {

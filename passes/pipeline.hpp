@@ -1,10 +1,12 @@
 #pragma once
 // The pipeline: what happens to every model between its declaration and its execution.
 
+#include <treadle/passes/fold_scales.hpp>
 #include <treadle/passes/fuse_attention.hpp>
 #include <treadle/passes/fuse_epilogue.hpp>
 #include <treadle/passes/merge_common_subexpressions.hpp>
 #include <treadle/passes/merge_qkv.hpp>
+#include <treadle/passes/move_slices_up.hpp>
 #include <treadle/passes/remove_dead_nodes.hpp>
 #include <treadle/passes/steps.hpp>
 
@@ -18,7 +20,9 @@ constexpr Graph optimise(Graph g, Observer&& observer = {}) {
   return Steps(std::move(g), observer)
          | remove_dead_nodes            // first: later passes count readers, and dead ones would count
          | merge_common_subexpressions  // masks and transposes written twice must be one before patterns are matched
+         | move_slices_up               // before the fusions: they need not look through slices
          | fuse_attention               // before anything changes the products that it looks for
+         | fold_scales                  // after attention took the scales on its products; one left would hide an epilogue
          | fuse_epilogue                // before merging: a slice would stand between a projection and its activation
          | merge_qkv                    // what is left without an epilogue
          | merge_common_subexpressions  // slices, transposes and reshapes that the fusions made

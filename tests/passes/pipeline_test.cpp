@@ -30,7 +30,7 @@ BOOST_AUTO_TEST_CASE(example_models_stay_well_formed_after_each_pass) {
       ++passes;
       for (const std::string& v : violations(after)) BOOST_ERROR(e.name << " after " << report.pass << ": " << v);
     });
-    BOOST_TEST(passes == 7);
+    BOOST_TEST(passes == 9);
     BOOST_TEST(g.count(op::output) == e.build().count(op::output));
   }
 }
@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(a_graph_with_an_error_is_left_alone) {
 }
 
 BOOST_AUTO_TEST_CASE(random_graphs_stay_well_formed_after_each_pass) {
-  int fused = 0, merged = 0, epilogues = 0, common = 0, dead = 0;
+  int fused = 0, merged = 0, epilogues = 0, common = 0, dead = 0, scales = 0, slices = 0;
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     Graph g = random_graph(seed);
     g = optimise(std::move(g), [&](const PassReport& report, GraphView, GraphView after) {
@@ -69,6 +69,8 @@ BOOST_AUTO_TEST_CASE(random_graphs_stay_well_formed_after_each_pass) {
       epilogues += report.pass == "fuse_epilogue" ? report.rewrites : 0;
       common += report.pass == "merge_common_subexpressions" ? report.rewrites : 0;
       dead += report.pass == "remove_dead_nodes" ? report.rewrites : 0;
+      scales += report.pass == "fold_scales" ? report.rewrites : 0;
+      slices += report.pass == "move_slices_up" ? report.rewrites : 0;
     });
     const std::string text = to_text(g);
     BOOST_REQUIRE(to_text(parse_graph(text)) == text);
@@ -78,11 +80,13 @@ BOOST_AUTO_TEST_CASE(random_graphs_stay_well_formed_after_each_pass) {
   BOOST_TEST(epilogues > 100);
   BOOST_TEST(common > 100);
   BOOST_TEST(dead > 100);
+  BOOST_TEST(scales > 100);
+  BOOST_TEST(slices > 100);
 }
 
 BOOST_AUTO_TEST_CASE(each_pass_finds_nothing_the_second_time) {
   for (Pass pass : {Pass(remove_dead_nodes), Pass(merge_common_subexpressions), Pass(fuse_attention),
-                    Pass(fuse_epilogue), Pass(merge_qkv)}) {
+                    Pass(fuse_epilogue), Pass(merge_qkv), Pass(fold_scales), Pass(move_slices_up)}) {
     for (std::uint64_t seed = 0; seed < 100; ++seed) {
       PassReport report;
       Graph g = pass(remove_dead_nodes(random_graph(seed)), &report);
