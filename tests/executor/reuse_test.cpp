@@ -155,10 +155,10 @@ BOOST_AUTO_TEST_CASE(models_need_less_memory) {
     const Graph g = optimise(entry.build());
     Lengths dims;
     const auto names = dim_names(g);
-    for (const std::string& name : names) dims.push_back({name, 24});
+    for (const std::string& name : names) dims.push_back({name, name == "batch" ? 1 : 24});
     const BoundModel m = bound(g, dims);
     BOOST_TEST_CONTEXT(entry.name) BOOST_TEST(m.arena_bytes() <= m.arena_bytes_without_reuse());
-    // A fifth of it here; in the others one layer's widest moment decides, where nothing dies.
+    // A sixth and a fifth; in the others one layer's widest moment decides, where nothing dies.
     if (entry.name == "vit" || entry.name == "decoder_step")
       BOOST_TEST(m.arena_bytes() * 6 <= m.arena_bytes_without_reuse() * 5);
   }
