@@ -60,6 +60,7 @@ struct LinearAttention {
 };
 
 enum class Unary : std::uint8_t { identity, relu, gelu, gelu_tanh, silu, exp, tanh, erf, elu_plus_one, sigmoid, scale };
+enum class Norm : std::uint8_t { none, layer, rms };
 enum class Binary : std::uint8_t { add, multiply };
 
 /// Weights of a matrix product in the kernel's own order; made once at bind by `pack`. `bytes` comes from
@@ -98,6 +99,15 @@ struct RmsNorm {
   float eps = 1e-6f;
 };
 
+/// sum = a + b, and out = its normalised rows, in one pass over memory. Layer norm or RMS norm of the same bits as the
+/// kernels above give for the sum. The sum's rows may be the memory of a or b.
+struct AddNorm {
+  TensorView a, b, gamma, beta;  ///< a, b [rows, width]
+  TensorView sum;                ///< optional
+  TensorView out;
+  float eps = 1e-5f;
+};
+
 /// Softmax over the last dim of [rows, width]; `mask` (bool, optional, same shape by strides, true keeps). An empty row
 /// gives 0.
 struct Softmax {
@@ -128,6 +138,30 @@ struct Embedding {
   std::int32_t* bad = nullptr;
 };
 
+/// out[i, :] = norm(factor · table[ids[i], :] + rows[i mod period, :]), period = the number of rows. Ids outside the
+/// table count as rows of zeros and set *bad to 1.
+struct EmbeddingSum {
+  TensorView ids;    ///< i32 or i64 [rows]
+  TensorView table;  ///< [vocabulary, width]
+  TensorView rows;   ///< [period, width]
+  TensorView gamma, beta;
+  TensorView out;
+  float factor = 1.0f;
+  Norm norm = Norm::none;
+  float eps = 1e-5f;
+  std::int32_t* bad = nullptr;
+};
+
+/// out = act(a · gate + gate_bias) · (a · up + up_bias) (Shazeer 2020, "GLU Variants Improve Transformer", eq. 5–6):
+/// both products of a block of rows meet in registers, so neither is ever in memory.
+struct GatedLinear {
+  TensorView a;            ///< [rows, k], unit stride on k
+  PackedWeights gate, up;  ///< k × n
+  TensorView gate_bias, up_bias;
+  TensorView out;
+  Unary activation = Unary::identity;
+};
+
 template <class Arguments>
 struct Kernel {
   const char* name = nullptr;
@@ -139,6 +173,7 @@ struct Kernel {
 struct Table {
   const char* isa;
   Kernel<Attention> attention;
+  Kernel<LinearAttention> linear_attention_quadratic;  ///< the same results without a state: for short sequences
   Kernel<LinearAttention> linear_attention;
   Kernel<Linear> linear;
   Kernel<MatMul> matmul;
@@ -149,6 +184,10 @@ struct Table {
   Kernel<Combine> combine;
   Kernel<Copy> copy;
   Kernel<Embedding> embedding;
+  Kernel<AddNorm> add_layer_norm;
+  Kernel<AddNorm> add_rms_norm;
+  Kernel<EmbeddingSum> embedding_sum;
+  Kernel<GatedLinear> gated_linear;
   std::size_t (*packed_bytes)(std::int64_t k, std::int64_t n);
   /// `w` is [k, n] by any strides (a checkpoint's [out, in] is a transposed view).
   void (*pack)(const TensorView& w, float* packed);

@@ -63,6 +63,10 @@ void Planner::lower(std::int32_t n) {
     case op::linear_attention: return linear_attention(n);
     case op::layer_norm:
     case op::rms_norm: return norm(n);
+    case op::add_layer_norm:
+    case op::add_rms_norm: return add_norm(n);
+    case op::embedding_sum: return embedding_sum(n);
+    case op::gated_linear: return gated_linear(n);
   }
   fail(n, "backend '" + std::string(backend_) + "' has no kernel for this op");
 }
@@ -428,6 +432,18 @@ void Planner::attention(std::int32_t n) {
   if (g_.nodes[n].outputs.count > 1) slot({n, 1}) = {wants_lse ? lse : View{}, -1};
 }
 
+/// Which form of linear attention costs fewer multiplications for these lengths. Both give the same up to rounding.
+const kernel::Kernel<kernel::LinearAttention>& Planner::form_of(const View& q, const View& k, const View& v,
+                                                                bool causal) const {
+  const auto queries = static_cast<double>(q.dims[2].size), keys = static_cast<double>(k.dims[2].size),
+             dim = static_cast<double>(q.dims[3].size), values = static_cast<double>(v.dims[3].size) + 1;
+  constexpr double chunk = 48;  // of the widest ISA: the choice, and so the plan, is the same on every one
+  const double pair = dim + values, state = dim * values;
+  const double quadratic = pair * (causal ? queries * (keys - std::min(keys, queries) / 2) : queries * keys);
+  const double chunked = state * (queries + keys) + (causal ? pair * queries * std::min(queries, chunk) : 0.0);
+  return quadratic <= chunked ? kernels_.linear_attention_quadratic : kernels_.linear_attention;
+}
+
 void Planner::linear_attention(std::int32_t n) {
   const View q = unit(n, in(n, 0)), k = unit(n, in(n, 1)), v = unit(n, in(n, 2));
   require_f32(n, q, "q");
@@ -443,8 +459,8 @@ void Planner::linear_attention(std::int32_t n) {
     fail(n, "backend '" + std::string(backend_) + "' has no feature map " + std::string(name(feature)) +
                 "; elu_plus_one and relu exist");
   const View out = allocate({n, 0}, Need::unit);
-  auto& a =
-      step(n, kernels_.linear_attention, 4.0 * static_cast<double>(out.size()) * static_cast<double>(q.dims[3].size));
+  const auto& form = form_of(q, k, v, g_.get_integer(n, key::causal) != 0);
+  auto& a = step(n, form, 4.0 * static_cast<double>(out.size()) * static_cast<double>(q.dims[3].size));
   a.feature = feature == activation::relu ? kernel::Feature::relu : kernel::Feature::elu_plus_one;
   a.causal = g_.get_integer(n, key::causal) != 0;
   a.eps = static_cast<float>(g_.get_number(n, key::eps));

@@ -33,7 +33,7 @@ using AnyCall =
     std::variant<Call<kernel::Attention>, Call<kernel::LinearAttention>, Call<kernel::Linear>, Call<kernel::MatMul>,
                  Call<kernel::LayerNorm>, Call<kernel::RmsNorm>, Call<kernel::Softmax>, Call<kernel::Elementwise>,
                  Call<kernel::Combine>, Call<kernel::Copy>, Call<kernel::Embedding>, Call<kernel::MaskValues>,
-                 Call<kernel::Select>>;
+                 Call<kernel::Select>, Call<kernel::AddNorm>, Call<kernel::EmbeddingSum>, Call<kernel::GatedLinear>>;
 
 /// Which view fills which tensor of a step's arguments. `tensor == nullptr`: the step only needs the buffer to be
 /// alive.

@@ -112,8 +112,13 @@ class Planner {
   void matmul(std::int32_t n);
   void softmax(std::int32_t n);
   void norm(std::int32_t n);
+  void add_norm(std::int32_t n);
+  void embedding_sum(std::int32_t n);
+  void gated_linear(std::int32_t n);
   void attention(std::int32_t n);
   void linear_attention(std::int32_t n);
+  const kernel::Kernel<kernel::LinearAttention>& form_of(const View& q, const View& k, const View& v,
+                                                         bool causal) const;
   void mask(std::int32_t n);
   void select(std::int32_t n);
 

@@ -14,7 +14,9 @@ bool fixed(const Plan& plan, const std::vector<char>& kept, const View& v) {
 /// Whether the step reads the same in every run, if the buffers in `kept` do.
 bool reads_constants(const Plan& plan, const std::vector<char>& kept, const Step& s) {
   // An embedding reports bad ids in the run.
-  if (std::holds_alternative<Call<kernel::Embedding>>(s.call)) return false;
+  if (std::holds_alternative<Call<kernel::Embedding>>(s.call) ||
+      std::holds_alternative<Call<kernel::EmbeddingSum>>(s.call))
+    return false;
   const auto all = [&](const std::vector<Lookup>& tables) {
     return std::all_of(tables.begin(), tables.end(), [&](const Lookup& l) { return fixed(plan, kept, l.view); });
   };
@@ -29,7 +31,12 @@ bool reads_constants(const Plan& plan, const std::vector<char>& kept, const Step
 
 /// The operand that the step's kernel may overwrite: it reads every element before it writes there, and no other
 /// element later.
-bool may_overwrite(const Step& s, const Operand& read) {
+bool may_overwrite(const Step& s, const Operand& written, const Operand& read) {
+  if (const auto* norm = std::get_if<Call<kernel::AddNorm>>(&s.call)) {
+    // Both results at once: the sum takes the place of one operand, the rows that of the other.
+    const kernel::AddNorm& a = norm->arguments;
+    return written.tensor == &a.sum ? read.tensor == &a.a : written.tensor == &a.out && read.tensor == &a.b;
+  }
   if (const auto* linear = std::get_if<Call<kernel::Linear>>(&s.call))
     return read.tensor == &linear->arguments.residual;
   return std::holds_alternative<Call<kernel::Elementwise>>(s.call) ||
@@ -91,7 +98,7 @@ std::vector<int> in_place_targets(const Plan& plan) {
       for (const Operand& r : s.operands) {
         const Buffer& from = buffer_of(plan, r.view);
         if (r.written || from.place != Place::arena || from.last != now || from.bytes != to.bytes ||
-            !may_overwrite(s, r) || !same_layout(from, r.view, to, w.view))
+            !may_overwrite(s, w, r) || !same_layout(from, r.view, to, w.view))
           continue;
         // x + xᵀ, or a projection's x that is also its residual: another look at what would be overwritten.
         const bool read_again = std::any_of(s.operands.begin(), s.operands.end(), [&](const Operand& o) {

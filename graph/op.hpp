@@ -40,8 +40,12 @@ enum class op : std::uint8_t {
   // fused
   attention,  ///< (q, k, v, mask?, bias?, sink?) → out, lse
   linear_attention,
-  layer_norm,  ///< (x, gamma?, beta?)
-  rms_norm,    ///< (x, gamma?)
+  layer_norm,      ///< (x, gamma?, beta?)
+  rms_norm,        ///< (x, gamma?)
+  add_layer_norm,  ///< (x, y, gamma?, beta?) → x + y, and its normalised rows
+  add_rms_norm,    ///< (x, y, gamma?) → x + y, and its normalised rows
+  embedding_sum,   ///< (table, ids, rows, gamma?, beta?): table rows by id + rows, normalised if `normalise` says so
+  gated_linear,    ///< (x, gate weight, weight, gate bias?, bias?): function(x Wgᵀ + bg) · (x Wᵀ + b)
 };
 
 inline constexpr std::string_view op_names[] = {"input",
@@ -72,9 +76,13 @@ inline constexpr std::string_view op_names[] = {"input",
                                                 "attention",
                                                 "linear_attention",
                                                 "layer_norm",
-                                                "rms_norm"};
+                                                "rms_norm",
+                                                "add_layer_norm",
+                                                "add_rms_norm",
+                                                "embedding_sum",
+                                                "gated_linear"};
 inline constexpr int op_count = static_cast<int>(sizeof(op_names) / sizeof(op_names[0]));
-static_assert(op_count == static_cast<int>(op::rms_norm) + 1);
+static_assert(op_count == static_cast<int>(op::gated_linear) + 1);
 
 constexpr std::string_view name(op o) { return op_names[static_cast<int>(o)]; }
 
@@ -119,14 +127,15 @@ enum class key : std::uint8_t {
   expression,  ///< scalar: root in the scalar pool (mask or score)
   q_len,       ///< dim
   k_len,       ///< dim
+  normalise,   ///< integer: 0 no, 1 layer norm, 2 RMS norm
 };
 inline constexpr std::string_view key_names[] = {
     "times",    "carried",  "captured",   "states",     "sides",  "region",     "index",    "axis",
     "begin",    "length",   "offset",     "perm",       "heads",  "kv_heads",   "factor",   "scale",
     "eps",      "base",     "value",      "function",   "causal", "has_weight", "has_bias", "has_residual",
-    "has_mask", "has_sink", "has_tensor", "expression", "q_len",  "k_len"};
+    "has_mask", "has_sink", "has_tensor", "expression", "q_len",  "k_len",      "normalise"};
 inline constexpr int key_count = static_cast<int>(sizeof(key_names) / sizeof(key_names[0]));
-static_assert(key_count == static_cast<int>(key::k_len) + 1);
+static_assert(key_count == static_cast<int>(key::normalise) + 1);
 constexpr std::string_view name(key k) { return key_names[static_cast<int>(k)]; }
 
 }  // namespace treadle

@@ -183,6 +183,7 @@ class Generator {
   Value embedded() {
     const Value table = parameter({n(11), n(8)});
     Value x = node(op::embedding, {table, tokens_}, {}, {{batch_, seq_, n(8)}});
+    if (chance(25)) x = scaled(x, 2.5);
     if (chance(50)) {
       const Value learned = parameter({n(16), n(8)});
       x = sum(x, node(op::positions, {learned}, {dim_attribute(key::offset, n(0)), dim_attribute(key::length, seq_)},
@@ -192,6 +193,7 @@ class Generator {
       x = sum(x, node(op::sinusoidal_positions, {},
                       {dim_attribute(key::offset, n(0)), dim_attribute(key::length, seq_), number(key::base, 10000)},
                       {{seq_, n(8)}}));
+    if (chance(50)) x = norm(x);
     return x;
   }
 
@@ -333,7 +335,7 @@ class Generator {
   void piece() {
     const Value x = any();
     Value y;
-    switch (pick(17)) {
+    switch (pick(20)) {
       case 0: y = linear(x, random_width(), chance(50)); break;
       case 1: {
         y = activated(linear(x, random_width(), chance(50)));
@@ -380,9 +382,25 @@ class Generator {
       case 12: y = twice(x); break;
       case 13: y = with_scale(x); break;
       case 14: y = part(x); break;
+      case 15: y = gated(x); break;
+      case 16: {  // a residual stream without a projection in front
+        const Value other = alike(x), s = sum(x, chance(50) ? other : norm(other));
+        here().pool.push_back(s);
+        y = norm(s);
+        break;
+      }
       default: y = static_cast<int>(levels_.size()) <= options_.depth ? repeat() : norm(x); break;
     }
     here().pool.push_back(y);
+  }
+  Value gated(Value x) {
+    const std::int64_t wide = random_width();
+    const bool bias = chance(50);
+    Value gate = linear(x, wide, bias), up = linear(chance(90) ? x : alike(x), wide, chance(90) ? bias : !bias);
+    if (chance(80)) gate = activated(gate);
+    if (chance(10)) up = activated(up);
+    if (chance(30)) std::swap(gate, up);
+    return linear(node(op::multiply, {gate, up}, {}, {shape(gate)}), width(x), chance(50));
   }
   /// A scale beside parameters that can take it.
   Value with_scale(Value x) {

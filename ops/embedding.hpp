@@ -15,6 +15,26 @@ constexpr Outputs infer_embedding(Graph& g, const NodeSpec&, const Inputs& in, F
   return rule::one(out);
 }
 
+/// (table, ids, rows, gamma?, beta?): rows [length, width] broadcasts over the leading dims of the embeddings, or has
+/// their shape.
+constexpr Outputs infer_embedding_sum(Graph& g, const NodeSpec& s, const Inputs& in, Failure& f) {
+  Outputs out = infer_embedding(g, s, in, f);
+  if (f) return out;
+  const auto &shape = out[0].shape, &rows = in[2].shape;
+  bool fits = rows.size() >= 2 && rows.size() <= shape.size();
+  for (std::size_t i = 0; fits && i < rows.size(); ++i) fits = rows[rows.size() - 1 - i] == shape[shape.size() - 1 - i];
+  if (!fits) return rule::fail(f, error_kind::shape_mismatch, shape_text(g, rows), shape_text(g, shape));
+  for (std::size_t i = 3; i < in.size(); ++i)
+    if (in[i].shape.size() != 1 || in[i].shape[0] != shape.back())
+      return rule::fail(f, error_kind::wrong_width, shape_text(g, in[i].shape),
+                        Text("[").append(dim_text(g, shape.back()).view()).append("]"));
+  return out;
+}
+
+constexpr Dim flops_embedding_sum(Graph& g, const NodeSpec& s, const Inputs&) {
+  return g.dims.times(rule::product(g, s.outputs[0].shape), rule::get_integer(s, key::normalise) != 0 ? 9 : 1);
+}
+
 struct EmbeddingOptions {
   std::int64_t vocabulary = 0, width = 0;
 };

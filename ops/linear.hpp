@@ -72,6 +72,29 @@ constexpr Node linear_with(Node x, Node weight, Where where = Where::current()) 
   return x.builder->add(s, {x, weight}, infer_linear);
 }
 
+/// x [..., in], two weights [width, in], and two biases [width] or none.
+constexpr Outputs infer_gated_linear(Graph& g, const NodeSpec& s, const Inputs& in, Failure& f) {
+  NodeSpec one = s;
+  one.attributes.clear();
+  one.attributes.push_back(integer(key::has_bias, rule::get_integer(s, key::has_bias)));
+  Inputs gate, up;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    if (i == 0 || i % 2 == 1) gate.push_back(in[i]);
+    if (i == 0 || i % 2 == 0) up.push_back(i == 0 ? in[0] : in[i]);
+  }
+  Outputs out = infer_linear(g, one, gate, f);
+  if (f) return out;
+  const Outputs other = infer_linear(g, one, up, f);
+  if (!f && other[0].shape != out[0].shape)
+    return rule::fail(f, error_kind::shape_mismatch, shape_text(g, other[0].shape), shape_text(g, out[0].shape));
+  return out;
+}
+
+constexpr Dim flops_gated_linear(Graph& g, const NodeSpec& s, const Inputs& in) {
+  const Dim out = rule::product(g, s.outputs[0].shape);
+  return g.dims.add(g.dims.times(g.dims.multiply(out, in[1].shape[1]), 4), g.dims.times(out, 2));
+}
+
 constexpr Outputs infer_matmul(Graph& g, const NodeSpec&, const Inputs& in, Failure& f) {
   const auto& a = in[0].shape;
   const auto& b = in[1].shape;

@@ -24,6 +24,21 @@ constexpr Dim flops_norm(Graph& g, const NodeSpec& s, const Inputs&) {
   return g.dims.times(rule::product(g, s.outputs[0].shape), 8);
 }
 
+/// add_layer_norm, add_rms_norm: x and y of one shape, then gamma and beta.
+constexpr Outputs infer_add_norm(Graph& g, const NodeSpec& s, const Inputs& in, Failure& f) {
+  if (in[0].shape != in[1].shape)
+    return rule::fail(f, error_kind::shape_mismatch, shape_text(g, in[1].shape), shape_text(g, in[0].shape));
+  Inputs norm = in;
+  norm.erase(norm.begin() + 1);
+  Outputs out = infer_norm(g, s, norm, f);
+  if (!f) out.push_back(out[0]);
+  return out;
+}
+
+constexpr Dim flops_add_norm(Graph& g, const NodeSpec& s, const Inputs&) {
+  return g.dims.times(rule::product(g, s.outputs[0].shape), 9);
+}
+
 namespace rule {
 constexpr Node norm(op o, std::string_view leaf, Node x, const NormOptions& n, bool bias, const Where& where) {
   Builder& b = *x.builder;

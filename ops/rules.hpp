@@ -46,6 +46,10 @@ inline constexpr OpRule op_rules[] = {
     {op::linear_attention, 3, infer_linear_attention, flops_linear_attention},
     {op::layer_norm, 1, infer_norm, flops_norm},
     {op::rms_norm, 1, infer_norm, flops_norm},
+    {op::add_layer_norm, 2, infer_add_norm, flops_add_norm},
+    {op::add_rms_norm, 2, infer_add_norm, flops_add_norm},
+    {op::embedding_sum, 3, infer_embedding_sum, flops_embedding_sum},
+    {op::gated_linear, 3, infer_gated_linear, flops_gated_linear},
 };
 static_assert(sizeof(op_rules) / sizeof(op_rules[0]) == op_count);
 static_assert([] {

@@ -34,6 +34,12 @@ constexpr bool fixed_at_bind(const Rewriter& r, Value v) {
   return r.is(v, op::parameter);
 }
 
+/// Such a value has no inputs that are computed, so it may stand earlier than before.
+constexpr void copy_parameter(Rewriter& r, Value v) {
+  if (r.is(v, op::scale)) copy_parameter(r, r.input(v.node, 0));
+  r.copy(v.node);
+}
+
 constexpr bool commutes(op o) {
   return o == op::transpose || o == op::split_heads || o == op::merge_heads || o == op::scale;
 }

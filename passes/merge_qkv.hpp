@@ -10,7 +10,7 @@
 // parameters, perhaps scaled, that nothing else reads, since a concatenation of tied ones would copy them. Slices of
 // the last dim are views.
 
-#include <treadle/passes/rewrite.hpp>
+#include <treadle/passes/fold_scales.hpp>
 
 namespace treadle {
 namespace qkv {
@@ -19,12 +19,6 @@ namespace qkv {
 constexpr bool own_parameter(const Rewriter& r, Value v) {
   while (r.is_single(v, op::scale)) v = r.input(v.node, 0);
   return r.is_single(v, op::parameter);
-}
-
-/// A parameter has no inputs: it, and its scales, may stand earlier than before.
-constexpr void copy_parameter(Rewriter& r, Value v) {
-  if (r.is(v, op::scale)) copy_parameter(r, r.input(v.node, 0));
-  r.copy(v.node);
 }
 
 /// Whether n is a projection that may be joined with others.
@@ -47,7 +41,7 @@ constexpr bool joins(const Rewriter& r, std::int32_t a, std::int32_t b) {
 constexpr Value join_parameters(Rewriter& r, const std::vector<std::int32_t>& group, int i, Dim width) {
   NodeSpec s = r.beside(group[0], op::concatenate);
   for (std::int32_t n : group) {
-    copy_parameter(r, r.input(n, i));
+    scales::copy_parameter(r, r.input(n, i));
     s.inputs.push_back(r.map(r.input(n, i)));
   }
   s.attributes.push_back(integer(key::axis, 0));

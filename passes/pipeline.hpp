@@ -2,8 +2,11 @@
 // The pipeline: what happens to every model between its declaration and its execution.
 
 #include <treadle/passes/fold_scales.hpp>
+#include <treadle/passes/fuse_add_norm.hpp>
 #include <treadle/passes/fuse_attention.hpp>
+#include <treadle/passes/fuse_embedding.hpp>
 #include <treadle/passes/fuse_epilogue.hpp>
+#include <treadle/passes/fuse_gated_linear.hpp>
 #include <treadle/passes/merge_common_subexpressions.hpp>
 #include <treadle/passes/merge_qkv.hpp>
 #include <treadle/passes/move_slices_up.hpp>
@@ -24,6 +27,9 @@ constexpr Graph optimise(Graph g, Observer&& observer = {}) {
          | fuse_attention               // before anything changes the products that it looks for
          | fold_scales                  // after attention took the scales on its products; one left would hide an epilogue
          | fuse_epilogue                // before merging: a slice would stand between a projection and its activation
+         | fuse_gated_linear            // the gate has its activation; merging would join bilinear halves first
+         | fuse_embedding               // before the norm of its sum finds another partner
+         | fuse_add_norm                // the additions that no projection took
          | merge_qkv                    // what is left without an epilogue
          | merge_common_subexpressions  // slices, transposes and reshapes that the fusions made
          | remove_dead_nodes;           // last: nothing unused reaches the memory plan

@@ -110,13 +110,14 @@ constexpr int announced(GraphView g, std::int32_t n) {
   int count = 0;
   for (key k : {key::has_weight, key::has_bias, key::has_residual, key::has_mask, key::has_sink, key::has_tensor})
     count += g.get_integer(n, k) != 0;
+  if (g.nodes[n].op == op::gated_linear) count += g.get_integer(n, key::has_bias) != 0;  // a bias for each weight
   return count;
 }
 
 constexpr bool arity(Context& c, std::int32_t n) {
   const NodeData& d = c.g.nodes[n];
   const int inputs = d.inputs.count, fixed = rule_of(d.op).least_inputs + announced(c.g, n);
-  const int outputs = d.op == op::attention ? 2 : 1;
+  const int outputs = d.op == op::attention || d.op == op::add_layer_norm || d.op == op::add_rms_norm ? 2 : 1;
   if (d.op == op::repeat) return true;  // has a rule of its own
   if (d.outputs.count != outputs) return false;
   if (d.op == op::concatenate) return inputs >= 1;
@@ -258,6 +259,9 @@ constexpr bool dtypes(Context& c, std::int32_t n) {
     case op::softmax:
     case op::layer_norm:
     case op::rms_norm:
+    case op::add_layer_norm:
+    case op::add_rms_norm:
+    case op::gated_linear:
       for (Value v : c.g.inputs(n))
         if (c.g.info(v).dtype != f32) return false;
       return true;

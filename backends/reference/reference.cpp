@@ -379,6 +379,34 @@ class Interpreter {
         const Array<T>* gamma = optional(key::has_weight);
         return {hold(rms_norm(x(0), gamma, eps))};
       }
+      case op::add_layer_norm: {
+        next = 2;
+        const Array<T>* gamma = optional(key::has_weight);
+        const Array<T>* beta = optional(key::has_bias);
+        Array<T> sum = add(x(0), x(1)), rows = layer_norm(sum, gamma, beta, eps);
+        return {hold(std::move(sum)), hold(std::move(rows))};
+      }
+      case op::add_rms_norm: {
+        next = 2;
+        const Array<T>* gamma = optional(key::has_weight);
+        Array<T> sum = add(x(0), x(1)), rows = rms_norm(sum, gamma, eps);
+        return {hold(std::move(sum)), hold(std::move(rows))};
+      }
+      case op::embedding_sum: {
+        next = 3;
+        const Array<T>* gamma = optional(key::has_weight);
+        const Array<T>* beta = optional(key::has_bias);
+        Array<T> sum = add(scale(embedding(x(0), x(1)), g_.get_number(n, key::factor, 1)), x(2));
+        const std::int64_t normalise = g_.get_integer(n, key::normalise);
+        if (normalise == 1) sum = layer_norm(sum, gamma, beta, eps);
+        if (normalise == 2) sum = rms_norm(sum, gamma, eps);
+        return {hold(std::move(sum))};
+      }
+      case op::gated_linear: {
+        const bool bias = g_.get_integer(n, key::has_bias) != 0;
+        const Array<T>*gate_bias = bias ? &x(3) : nullptr, *up_bias = bias ? &x(4) : nullptr;
+        return {hold(multiply(linear<T>(x(0), x(1), gate_bias, nullptr, function), linear<T>(x(0), x(2), up_bias)))};
+      }
     }
     throw Error(describe(g_, n) + ": the reference does not know this op");
   }

@@ -66,6 +66,15 @@ void run_copy(const kernel::Copy& a, std::size_t first, std::size_t last, void*)
 
 inline constexpr std::int64_t embedding_rows = 16;
 
+inline std::int64_t id_at(const TensorView& ids, std::int64_t r) {
+  const std::int64_t at = r * ids.strides[0];
+  return ids.dtype == i64 ? ids.as<const std::int64_t>()[at] : ids.as<const std::int32_t>()[at];
+}
+
+inline void report_bad_id(std::int32_t* bad) {
+  if (bad != nullptr) std::atomic_ref(*bad).store(1, std::memory_order_relaxed);  // threads may agree on it
+}
+
 template <class Isa>
 kernel::Work plan_embedding(const kernel::Embedding& a) {
   return {static_cast<std::size_t>(ceil_div(a.ids.shape[0], embedding_rows)), 0};
@@ -77,9 +86,7 @@ void run_embedding(const kernel::Embedding& a, std::size_t first, std::size_t la
   const std::int64_t end = std::min(static_cast<std::int64_t>(last) * embedding_rows, a.ids.shape[0]);
   const auto bytes = static_cast<std::size_t>(a.table.shape[1]) * sizeof(float);
   for (std::int64_t r = begin; r < end; ++r) {
-    const std::int64_t at = r * a.ids.strides[0];
-    const std::int64_t id =
-        a.ids.dtype == i64 ? a.ids.as<const std::int64_t>()[at] : a.ids.as<const std::int32_t>()[at];
+    const std::int64_t id = id_at(a.ids, r);
     float* out = a.out.as<float>() + r * a.out.strides[0];
     const bool good = id >= 0 && id < a.table.shape[0];
     if (good) {
@@ -87,7 +94,7 @@ void run_embedding(const kernel::Embedding& a, std::size_t first, std::size_t la
       continue;
     }
     if (bytes != 0) std::memset(out, 0, bytes);
-    if (a.bad != nullptr) std::atomic_ref(*a.bad).store(1, std::memory_order_relaxed);  // threads may agree on it
+    report_bad_id(a.bad);
   }
 }
 

@@ -1,8 +1,13 @@
 #pragma once
-// Linear attention in chunks. The state is S = Σ φ(k) [v | 1], head_dim × (value_dim + 1): its last column is z, so
-// that the denominator is one more row of the output. A chunk of tokens lies in the lanes, as in attention.hpp:
+// Linear attention in chunks, or without a state. In chunks, the state is S = Σ φ(k) [v | 1], head_dim × (value_dim +
+// 1): its last column is z, so that the denominator is one more row of the output. A chunk of tokens lies in the lanes,
+// as in attention.hpp:
 //
 //   Oᵀ = Sᵀ φ(Q)ᵀ + [V | 1]ᵀ (mask ∘ φ(K) φ(Q)ᵀ)      then      S += φ(K)ᵀ [V | 1]
+//
+// Without a state, every query meets every key that it sees, a chunk of each at a time: q·k·(head_dim + value_dim)
+// multiplications instead of (q + k)·head_dim·value_dim, and chunks of queries are independent work. For short
+// sequences.
 //
 // Row i sees keys below min(i + k_len − q_len + 1, key length) if causal, below the key length otherwise.
 
@@ -82,6 +87,20 @@ class LinearAttentionHead {
       finish(q0, count);
     }
     store_state();
+  }
+
+  /// The queries [q0, q0 + chunk) alone, without a state.
+  void run_quadratic(std::int64_t q0) {
+    const std::int64_t q_len = a_.q.shape[2], offset = a_.k.shape[2] - q_len, count = std::min(W::chunk, q_len - q0);
+    const std::int64_t end = a_.causal ? std::clamp<std::int64_t>(q0 + count + offset, 0, keys_) : keys_;
+    load_queries(q0, count);
+    std::fill_n(w_.o, (values_ + 1) * ld, 0.0f);
+    for (std::int64_t k0 = 0; k0 < end; k0 += W::chunk) {
+      const std::int64_t keys = std::min(W::chunk, end - k0);
+      load_keys(k0, keys);
+      within_chunk(keys, a_.causal ? k0 - (q0 + offset) : -keys);
+    }
+    finish(q0, count);
   }
 
  private:
@@ -227,6 +246,27 @@ void run_linear_attention(const kernel::LinearAttention& a, std::size_t first, s
   for (std::size_t item = first; item < last; ++item)
     LinearAttentionHead<Isa>(a, work, static_cast<std::int64_t>(item / heads), static_cast<std::int64_t>(item % heads))
         .run();
+}
+
+template <class Isa>
+std::int64_t query_chunks(const kernel::LinearAttention& a) {
+  return ceil_div(a.q.shape[2], LinearAttentionWork<Isa>::chunk);
+}
+
+template <class Isa>
+kernel::Work plan_linear_attention_quadratic(const kernel::LinearAttention& a) {
+  return {static_cast<std::size_t>(a.q.shape[0] * a.q.shape[1] * query_chunks<Isa>(a)),
+          LinearAttentionWork<Isa>(a, nullptr).bytes};
+}
+
+template <class Isa>
+void run_linear_attention_quadratic(const kernel::LinearAttention& a, std::size_t first, std::size_t last,
+                                    void* workspace) {
+  const LinearAttentionWork<Isa> work(a, workspace);
+  const std::int64_t heads = a.q.shape[1], chunks = query_chunks<Isa>(a);
+  for (auto item = static_cast<std::int64_t>(first); item < static_cast<std::int64_t>(last); ++item)
+    LinearAttentionHead<Isa>(a, work, item / chunks / heads, item / chunks % heads)
+        .run_quadratic(item % chunks * LinearAttentionWork<Isa>::chunk);
 }
 
 }  // namespace treadle::simd

@@ -5,6 +5,8 @@
 #include <treadle/backends/simd/burn.hpp>
 #include <treadle/backends/simd/copy.hpp>
 #include <treadle/backends/simd/elementwise.hpp>
+#include <treadle/backends/simd/embedding_sum.hpp>
+#include <treadle/backends/simd/gated_linear.hpp>
 #include <treadle/backends/simd/linear.hpp>
 #include <treadle/backends/simd/linear_attention.hpp>
 #include <treadle/backends/simd/matmul.hpp>
@@ -22,7 +24,9 @@ constexpr Table make_table() {
   return {
       .isa = Isa::name,
       .attention = {"attention", plan_attention<Isa>, run_attention<Isa>},
-      .linear_attention = {"linear_attention", plan_linear_attention<Isa>, run_linear_attention<Isa>},
+      .linear_attention_quadratic = {"linear_attention_quadratic", plan_linear_attention_quadratic<Isa>,
+                                     run_linear_attention_quadratic<Isa>},
+      .linear_attention = {"linear_attention_chunked", plan_linear_attention<Isa>, run_linear_attention<Isa>},
       .linear = {"linear", plan_linear<Isa>, run_linear<Isa>},
       .matmul = {"matmul", plan_matmul<Isa>, run_matmul<Isa>},
       .layer_norm = {"layer_norm", plan_norm<Isa, LayerNorm>, run_layer_norm<Isa>},
@@ -32,6 +36,10 @@ constexpr Table make_table() {
       .combine = {"combine", plan_combine<Isa>, run_combine<Isa>},
       .copy = {"copy", plan_copy<Isa>, run_copy<Isa>},
       .embedding = {"embedding", plan_embedding<Isa>, run_embedding<Isa>},
+      .add_layer_norm = {"add_layer_norm", plan_add_norm<Isa>, run_add_layer_norm<Isa>},
+      .add_rms_norm = {"add_rms_norm", plan_add_norm<Isa>, run_add_rms_norm<Isa>},
+      .embedding_sum = {"embedding_sum", plan_embedding_sum<Isa>, run_embedding_sum<Isa>},
+      .gated_linear = {"gated_linear", plan_gated_linear<Isa>, run_gated_linear<Isa>},
       .packed_bytes = packed_bytes<Isa>,
       .pack = pack<Isa>,
       .fma_burn = fma_burn<Isa>,

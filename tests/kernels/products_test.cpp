@@ -164,6 +164,13 @@ BOOST_AUTO_TEST_CASE(linear_attention) {
         state.fill(0.25f);
         run(t->linear_attention, args, 1);
         BOOST_TEST(same_bits(whole, out.values()));
+        if (c.state) continue;
+        for (const std::size_t piece : {~std::size_t{0}, std::size_t{1}}) {
+          out.fill(quiet_nan);
+          run(t->linear_attention_quadratic, args, piece);
+          BOOST_TEST(distance(out.values(), expected) <= 5e-6);
+          BOOST_TEST(out.intact());
+        }
       }
     }
   }
@@ -179,10 +186,13 @@ BOOST_AUTO_TEST_CASE(a_nan_reaches_only_later_tokens) {
     kernel::LinearAttention args;
     args.q = q.view, args.k = k.view, args.v = v.view, args.out = out.view;
     args.causal = true;
-    run(t->linear_attention, args);
-    for (Index i = 0; i < 70; ++i) {
-      BOOST_TEST(std::isnan(out.at({0, 0, i, 3})) == (i >= 20));
-      BOOST_TEST(std::isnan(out.at({0, 0, i, 4})) == (i >= 60));
+    for (const auto& form : {t->linear_attention, t->linear_attention_quadratic}) {
+      out.fill(0.0f);
+      run(form, args);
+      for (Index i = 0; i < 70; ++i) {
+        BOOST_TEST(std::isnan(out.at({0, 0, i, 3})) == (i >= 20));
+        BOOST_TEST(std::isnan(out.at({0, 0, i, 4})) == (i >= 60));
+      }
     }
   }
 }

@@ -30,7 +30,7 @@ BOOST_AUTO_TEST_CASE(example_models_stay_well_formed_after_each_pass) {
       ++passes;
       for (const std::string& v : violations(after)) BOOST_ERROR(e.name << " after " << report.pass << ": " << v);
     });
-    BOOST_TEST(passes == 9);
+    BOOST_TEST(passes == 12);
     BOOST_TEST(g.count(op::output) == e.build().count(op::output));
   }
 }
@@ -58,7 +58,8 @@ BOOST_AUTO_TEST_CASE(a_graph_with_an_error_is_left_alone) {
 }
 
 BOOST_AUTO_TEST_CASE(random_graphs_stay_well_formed_after_each_pass) {
-  int fused = 0, merged = 0, epilogues = 0, common = 0, dead = 0, scales = 0, slices = 0;
+  int fused = 0, merged = 0, epilogues = 0, common = 0, dead = 0, scales = 0, slices = 0, gates = 0, embeddings = 0,
+      add_norms = 0;
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     Graph g = random_graph(seed);
     g = optimise(std::move(g), [&](const PassReport& report, GraphView, GraphView after) {
@@ -70,6 +71,9 @@ BOOST_AUTO_TEST_CASE(random_graphs_stay_well_formed_after_each_pass) {
       common += report.pass == "merge_common_subexpressions" ? report.rewrites : 0;
       dead += report.pass == "remove_dead_nodes" ? report.rewrites : 0;
       scales += report.pass == "fold_scales" ? report.rewrites : 0;
+      gates += report.pass == "fuse_gated_linear" ? report.rewrites : 0;
+      embeddings += report.pass == "fuse_embedding" ? report.rewrites : 0;
+      add_norms += report.pass == "fuse_add_norm" ? report.rewrites : 0;
       slices += report.pass == "move_slices_up" ? report.rewrites : 0;
     });
     const std::string text = to_text(g);
@@ -82,11 +86,15 @@ BOOST_AUTO_TEST_CASE(random_graphs_stay_well_formed_after_each_pass) {
   BOOST_TEST(dead > 100);
   BOOST_TEST(scales > 100);
   BOOST_TEST(slices > 100);
+  BOOST_TEST(gates > 100);
+  BOOST_TEST(embeddings > 100);
+  BOOST_TEST(add_norms > 100);
 }
 
 BOOST_AUTO_TEST_CASE(each_pass_finds_nothing_the_second_time) {
   for (Pass pass : {Pass(remove_dead_nodes), Pass(merge_common_subexpressions), Pass(fuse_attention),
-                    Pass(fuse_epilogue), Pass(merge_qkv), Pass(fold_scales), Pass(move_slices_up)}) {
+                    Pass(fuse_epilogue), Pass(merge_qkv), Pass(fold_scales), Pass(move_slices_up),
+                    Pass(fuse_gated_linear), Pass(fuse_embedding), Pass(fuse_add_norm)}) {
     for (std::uint64_t seed = 0; seed < 100; ++seed) {
       PassReport report;
       Graph g = pass(remove_dead_nodes(random_graph(seed)), &report);

