@@ -16,7 +16,8 @@ static_assert([] {
 }());
 static_assert([] {
   const Graph g = optimise(models::tiny_gpt());
-  return g.count(op::linear) == 5 && g.count(op::activation) == 0 && g.count(op::add) == 1 && g.count(op::repeat) == 1;
+  return g.count(op::linear) == 5 && g.count(op::activation) == 0 && g.count(op::embedding_sum) == 1 &&
+         g.count(op::add) == 0 && g.count(op::repeat) == 1;
 }());
 
 }  // namespace
