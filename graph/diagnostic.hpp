@@ -50,6 +50,7 @@ template <leaf, scope, in_op, got, expected, line> struct model_has_a_wrong_rank
 template <leaf, scope, in_op, got, expected, line> struct model_has_a_wrong_dtype;
 template <leaf, scope, in_op, got, expected, line> struct model_has_a_bad_attribute;
 template <leaf, scope, in_op, got, expected, line> struct model_has_a_lookup_without_an_input;
+template <leaf, scope, in_op, got, expected, line> struct model_has_a_function_that_cannot_be_traced;
 template <leaf, scope, in_op, got, expected, line> struct model_has_a_repeat_that_changes_the_shape;
 template <leaf, scope, in_op, got, expected, line> struct model_has_more_nodes_than_its_capacity;
 // clang-format on
@@ -113,6 +114,8 @@ consteval auto report() {
       return static_cast<model_has_a_wrong_dtype<a, b, c, d, e, l>*>(nullptr);
     else if constexpr (kind == error_kind::unknown_table)
       return static_cast<model_has_a_lookup_without_an_input<a, b, c, d, e, l>*>(nullptr);
+    else if constexpr (kind == error_kind::untraceable)
+      return static_cast<model_has_a_function_that_cannot_be_traced<a, b, c, d, e, l>*>(nullptr);
     else if constexpr (kind == error_kind::carried_shape_changes)
       return static_cast<model_has_a_repeat_that_changes_the_shape<a, b, c, d, e, l>*>(nullptr);
     else if constexpr (kind == error_kind::too_many_nodes)

@@ -89,6 +89,7 @@ enum class error_kind : std::uint8_t {
   wrong_dtype,
   bad_attribute,
   unknown_table,
+  untraceable,
   carried_shape_changes,
   too_many_nodes,
 };

@@ -125,15 +125,18 @@ enum class key : std::uint8_t {
   has_sink,
   has_tensor,  ///< integer: the mask node's first input is a tensor
   expression,  ///< scalar: root in the scalar pool (mask or score)
+  b_len,       ///< dim: of a mask that depends on the batch element
+  h_len,       ///< dim: of a mask that depends on the head
   q_len,       ///< dim
   k_len,       ///< dim
   normalise,   ///< integer: 0 no, 1 layer norm, 2 RMS norm
 };
 inline constexpr std::string_view key_names[] = {
-    "times",    "carried",  "captured",   "states",     "sides",  "region",     "index",    "axis",
-    "begin",    "length",   "offset",     "perm",       "heads",  "kv_heads",   "factor",   "scale",
-    "eps",      "base",     "value",      "function",   "causal", "has_weight", "has_bias", "has_residual",
-    "has_mask", "has_sink", "has_tensor", "expression", "q_len",  "k_len",      "normalise"};
+    "times",      "carried",  "captured",     "states",   "sides",    "region",     "index",
+    "axis",       "begin",    "length",       "offset",   "perm",     "heads",      "kv_heads",
+    "factor",     "scale",    "eps",          "base",     "value",    "function",   "causal",
+    "has_weight", "has_bias", "has_residual", "has_mask", "has_sink", "has_tensor", "expression",
+    "b_len",      "h_len",    "q_len",        "k_len",    "normalise"};
 inline constexpr int key_count = static_cast<int>(sizeof(key_names) / sizeof(key_names[0]));
 static_assert(key_count == static_cast<int>(key::normalise) + 1);
 constexpr std::string_view name(key k) { return key_names[static_cast<int>(k)]; }

@@ -26,6 +26,8 @@ AttributeKind kind_of(key k) {
     case key::begin:
     case key::length:
     case key::offset:
+    case key::b_len:
+    case key::h_len:
     case key::q_len:
     case key::k_len: return AttributeKind::dim;
     case key::expression: return AttributeKind::scalar;

@@ -198,8 +198,7 @@ class Generator {
   }
 
   // --- masks and attention ------------------------------------------------------------------------------------
-  /// `virtual_only`: read by attention alone, so that it may depend on the batch element.
-  Value mask(Dim k_len, bool virtual_only = false) {
+  Value mask(Dim k_len) {
     scalar::Pool& pool = g_.scalars;
     std::vector<Value> inputs;
     const bool tensor = k_len == seq_ && chance(25);
@@ -207,18 +206,23 @@ class Generator {
     int root = chance(60) ? mask::build::causal(pool) : mask::build::window(pool, pick(3), chance(50) ? -1 : pick(3));
     if (chance(25)) root = scalar::build::logic(pool, scalar::Op::logic_or, root, mask::build::prefix(pool, pick(3)));
     if (chance(20)) root = scalar::build::logic(pool, scalar::Op::logic_and, root, mask::build::strided(pool, 2));
-    if (virtual_only && options_.masks_with_tables && chance(40)) {
+    if (options_.masks_with_tables && chance(40))
       root = scalar::build::logic(pool, scalar::Op::logic_and, root, mask::build::key_lengths(pool, "lengths"));
-      if (pool[root].uses & scalar::uses_table) inputs.push_back(lengths_);
+    std::vector<Attribute> attributes{integer(key::has_tensor, tensor), scalar_attribute(key::expression, root)};
+    Dim batch_len = n(1);
+    if (pool[root].uses & scalar::uses_table) {
+      inputs.push_back(lengths_);
+      batch_len = shape(lengths_)[0];
+      attributes.push_back(dim_attribute(key::b_len, batch_len));
     }
-    std::vector<Attribute> attributes{integer(key::has_tensor, tensor), scalar_attribute(key::expression, root),
-                                      dim_attribute(key::q_len, seq_), dim_attribute(key::k_len, k_len)};
-    return node(op::mask, inputs, attributes, {{n(1), n(1), seq_, k_len}}, "", boolean);
+    attributes.push_back(dim_attribute(key::q_len, seq_));
+    attributes.push_back(dim_attribute(key::k_len, k_len));
+    return node(op::mask, inputs, attributes, {{batch_len, n(1), seq_, k_len}}, "", boolean);
   }
   Value attention(Value q, Value k, Value v, double scale) {
     const bool has_mask = chance(60), has_bias = shape(k)[2] == seq_ && chance(25), has_sink = chance(15);
     std::vector<Value> inputs{q, k, v};
-    if (has_mask) inputs.push_back(mask(shape(k)[2], true));
+    if (has_mask) inputs.push_back(mask(shape(k)[2]));
     if (has_bias) inputs.push_back(bias_);
     if (has_sink) inputs.push_back(parameter({shape(q)[1]}, "sink"));
     Shape out = shape(q);
@@ -254,7 +258,7 @@ class Generator {
     for (int i = 0; i < layers; ++i) {
       const bool heads = shape(s).size() == 4;
       if (heads && chance(45)) {
-        const Value bias = node(op::mask_to_bias, {mask(k_len)}, {}, {{n(1), n(1), seq_, k_len}});
+        const Value m = mask(k_len), bias = node(op::mask_to_bias, {m}, {}, {shape(m)});
         s = node(op::add, chance(50) ? std::vector<Value>{s, bias} : std::vector<Value>{bias, s}, {}, {shape(s)});
       } else if (heads && chance(60)) {
         s = node(op::select, {mask(k_len), s}, {number(key::value, -std::numeric_limits<double>::infinity())},

@@ -128,10 +128,15 @@ constexpr Node attention(Node q, Node k, Node v, AttentionOptions o = {}, Where 
   if (o.score) {
     const auto root = static_cast<std::int32_t>(o.score->add_to(b.graph().scalars));
     s.attributes.push_back(scalar_attribute(key::expression, root));
+    if (!rule::traceable(b, op::attention, "score", where)) return {&b, {}};
     if (!rule::add_tables(b, root, inputs, "score", op::attention, where)) return {&b, {}};  // after the other inputs
   }
   return b.add(s, inputs, infer_attention);
 }
+
+/// The log-sum-exp of every query's scores, f32 [B, H, N], of a node that `attention` made; −inf where a row may attend
+/// to nothing. Two attentions over parts of the keys are merged with it (Dao et al. 2022, §3.1).
+constexpr Node attention_logsumexp(Node out) { return {out.builder, {out.value.node, 1}}; }
 
 constexpr Outputs infer_linear_attention(Graph& g, const NodeSpec&, const Inputs& in, Failure& f) {
   if (!check_qkv(g, in, f)) return {};

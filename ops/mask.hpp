@@ -1,5 +1,9 @@
 #pragma once
 // Mask nodes: which keys a query may see, as an expression, a boolean tensor (true keeps), or both and'ed.
+//
+// Shape [batch or 1, heads or 1, q_len, k_len]: a mask that looks tables up by batch element or head
+// (`lookup("lengths", b)`) has as many as the table has rows. Attention evaluates its mask for every batch element and
+// head in any case.
 
 #include <treadle/graph/mask/masks.hpp>
 #include <treadle/ops/rule.hpp>
@@ -9,11 +13,15 @@ namespace treadle {
 using mask::Mask;
 
 constexpr Outputs infer_mask(Graph& g, const NodeSpec& s, const Inputs& in, Failure& f) {
-  const auto q_len = static_cast<Dim>(rule::get_integer(s, key::q_len)),
-             k_len = static_cast<Dim>(rule::get_integer(s, key::k_len));
+  const auto length = [&](key k) {
+    for (const Attribute& a : s.attributes)
+      if (a.key == k) return static_cast<Dim>(a.integer);
+    return g.dims.number(1);
+  };
+  const Dim q_len = length(key::q_len), k_len = length(key::k_len);
   std::vector<Dim> shape;
-  shape.push_back(g.dims.number(1));
-  shape.push_back(g.dims.number(1));
+  shape.push_back(length(key::b_len));
+  shape.push_back(length(key::h_len));
   shape.push_back(q_len);
   shape.push_back(k_len);
   if (rule::get_integer(s, key::has_tensor) != 0) {
@@ -31,6 +39,23 @@ constexpr Outputs infer_mask(Graph& g, const NodeSpec& s, const Inputs& in, Fail
 }
 
 namespace rule {
+/// Whether the functions that the model has so far can be traced; reports the first that cannot.
+constexpr bool traceable(Builder& b, op o, std::string_view leaf, const Where& where) {
+  const scalar::Misuse m = b.graph().scalars.misuse;
+  if (m == scalar::Misuse::none) return true;
+  const bool branch = m == scalar::Misuse::branch, both = m == scalar::Misuse::and_and;
+  b.fail(o, leaf,
+         {error_kind::untraceable,
+          branch ? "if or ?: on a traced value"
+          : both ? "a && b"
+                 : "a || b",
+          branch ? "where(condition, a, b)"
+          : both ? "a & b"
+                 : "a | b"},
+         where.line());
+  return false;
+}
+
 /// Appends the graph inputs that hold the tables of the expression at `root`, in order of first appearance.
 constexpr bool add_tables(Builder& b, std::int32_t root, std::vector<Node>& inputs, std::string_view leaf, op o,
                           const Where& where) {
@@ -73,14 +98,55 @@ constexpr bool add_tables(Builder& b, std::int32_t root, std::vector<Node>& inpu
 }
 }  // namespace rule
 
+namespace rule {
+/// The size along `index` (the batch element or the head) of the first table among `inputs` that the expression at
+/// `root` indexes with it; −1 if there is none.
+constexpr Dim indexed_length(Builder& b, const std::vector<Node>& inputs, std::int32_t root, scalar::Op index) {
+  const Graph& g = b.graph();
+  const unsigned wanted = index == scalar::Op::b ? scalar::uses_b : scalar::uses_h;
+  if ((g.scalars.nodes[static_cast<std::size_t>(root)].uses & wanted) == 0) return -1;
+  for (std::int32_t i = 0; i <= root; ++i) {  // children stand before their parents
+    const scalar::Node& n = g.scalars.nodes[static_cast<std::size_t>(i)];
+    if (n.op != scalar::Op::lookup) continue;
+    const std::string_view table(g.scalars.names.data() + n.name_first, static_cast<std::size_t>(n.name_size));
+    for (const Node& input : inputs) {
+      const std::vector<Dim> shape = b.shape(input);
+      if (g.strings[g.nodes[static_cast<std::size_t>(input.value.node)].leaf] != table) continue;
+      for (std::int32_t axis = 0; axis < 2; ++axis) {
+        const std::int32_t at = n.child(axis);
+        if (at >= 0 && static_cast<std::size_t>(axis) < shape.size() &&
+            g.scalars.nodes[static_cast<std::size_t>(at)].op == index)
+          return shape[static_cast<std::size_t>(axis)];
+      }
+    }
+  }
+  return -1;
+}
+
+/// Attributes of a mask over an expression, and its tables as inputs. False after an error.
+constexpr bool add_expression(Builder& b, const Mask& m, NodeSpec& s, std::vector<Node>& inputs, const Where& where) {
+  const auto root = static_cast<std::int32_t>(m.add_to(b.graph().scalars));
+  s.attributes.push_back(scalar_attribute(key::expression, root));
+  if (!traceable(b, op::mask, "mask", where)) return false;
+  std::vector<Node> tables;
+  if (!add_tables(b, root, tables, "mask", op::mask, where)) return false;
+  const Dim batch_len = indexed_length(b, tables, root, scalar::Op::b),
+            heads = indexed_length(b, tables, root, scalar::Op::h);
+  if (batch_len >= 0) s.attributes.push_back(dim_attribute(key::b_len, batch_len));
+  if (heads >= 0) s.attributes.push_back(dim_attribute(key::h_len, heads));
+  for (const Node& t : tables) inputs.push_back(t);
+  return true;
+}
+}  // namespace rule
+
 /// A mask node from an expression, over q_len × k_len.
 constexpr Node mask_node(Builder& b, const Mask& m, Dim q_len, Dim k_len, Where where = Where::current()) {
   NodeSpec s = rule::spec(op::mask, "", b, where);
-  const auto root = static_cast<std::int32_t>(m.add_to(b.graph().scalars));
-  s.attributes = {integer(key::has_tensor, 0), scalar_attribute(key::expression, root),
-                  dim_attribute(key::q_len, q_len), dim_attribute(key::k_len, k_len)};
+  s.attributes = {integer(key::has_tensor, 0)};
   std::vector<Node> inputs;
-  if (!rule::add_tables(b, root, inputs, "mask", op::mask, where)) return {&b, {}};
+  if (!rule::add_expression(b, m, s, inputs, where)) return {&b, {}};
+  s.attributes.push_back(dim_attribute(key::q_len, q_len));
+  s.attributes.push_back(dim_attribute(key::k_len, k_len));
   return b.add(s, inputs, infer_mask);
 }
 constexpr Node mask_node(Builder& b, const Mask& m, DimSpec q_len, DimSpec k_len, Where where = Where::current()) {
@@ -94,15 +160,31 @@ constexpr Node mask_node(Node tensor, Dim q_len, Dim k_len, const Mask* m = null
   NodeSpec s = rule::spec(op::mask, "", b, where);
   s.attributes = {integer(key::has_tensor, 1)};
   std::vector<Node> inputs{tensor};
-  if (m != nullptr) {
-    const auto root = static_cast<std::int32_t>(m->add_to(b.graph().scalars));
-    s.attributes.push_back(scalar_attribute(key::expression, root));
-    if (!rule::add_tables(b, root, inputs, "mask", op::mask, where)) return {&b, {}};
-  }
+  if (m != nullptr && !rule::add_expression(b, *m, s, inputs, where)) return {&b, {}};
   s.attributes.push_back(dim_attribute(key::q_len, q_len));
   s.attributes.push_back(dim_attribute(key::k_len, k_len));
   return b.add(s, inputs, infer_mask);
 }
+
+namespace rule {
+/// A mask whose values are asked for says over how many batch elements and heads; those that attention evaluates need
+/// not.
+constexpr bool has_values(Builder& b, Node m, op o, const Where& where) {
+  if (!b.usable(m)) return false;
+  const GraphView g = b.graph().view();
+  const Attribute* e = g.nodes[m.value.node].op == op::mask ? g.find(m.value.node, key::expression) : nullptr;
+  if (e == nullptr) return true;
+  const unsigned uses = g.scalars[static_cast<int>(e->integer)].uses;
+  const bool open_b = (uses & scalar::uses_b) != 0 && g.find(m.value.node, key::b_len) == nullptr;
+  const bool open_h = (uses & scalar::uses_h) != 0 && g.find(m.value.node, key::h_len) == nullptr;
+  if (!open_b && !open_h) return true;
+  b.fail(o, "mask",
+         {error_kind::bad_attribute, Text("a mask by ").append(open_b ? "batch element" : "head"),
+          Text("tables looked up by ").append(open_b ? "b" : "h")},
+         where.line());
+  return false;
+}
+}  // namespace rule
 
 constexpr Outputs infer_mask_to_bias(Graph&, const NodeSpec&, const Inputs& in, Failure& f) {
   if (in[0].dtype != boolean) return rule::fail(f, error_kind::wrong_dtype, name(in[0].dtype), "a mask");
@@ -110,6 +192,7 @@ constexpr Outputs infer_mask_to_bias(Graph&, const NodeSpec&, const Inputs& in, 
 }
 /// 0 where the mask keeps, −inf elsewhere: a mask by addition.
 constexpr Node mask_to_bias(Node m, Where where = Where::current()) {
+  if (!rule::has_values(*m.builder, m, op::mask_to_bias, where)) return {m.builder, {}};
   return m.builder->add(rule::spec(op::mask_to_bias, "", *m.builder, where), {m}, infer_mask_to_bias);
 }
 
@@ -122,6 +205,7 @@ constexpr Outputs infer_select(Graph& g, const NodeSpec&, const Inputs& in, Fail
 }
 /// x where the mask keeps, `otherwise` elsewhere: a mask by selection.
 constexpr Node select(Node m, Node x, double otherwise, Where where = Where::current()) {
+  if (!rule::has_values(*x.builder, m, op::select, where)) return {x.builder, {}};
   NodeSpec s = rule::spec(op::select, "", *x.builder, where);
   s.attributes.push_back(number(key::value, otherwise));
   return x.builder->add(s, {m, x}, infer_select);

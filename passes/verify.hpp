@@ -90,6 +90,8 @@ constexpr bool attribute_kinds(Context& c, std::int32_t n) {
       case key::begin:
       case key::length:
       case key::offset:
+      case key::b_len:
+      case key::h_len:
       case key::q_len:
       case key::k_len:
         if (a.kind != AttributeKind::dim || !limit(c.g.dims.sums.size())) return false;
@@ -239,12 +241,15 @@ constexpr bool state_flow(Context& c, std::int32_t n) {
   return true;
 }
 
-/// A mask node's shape has one batch element and head; only attention evaluates its expression for each of them.
-constexpr bool plain_masks(Context& c, std::int32_t n) {
+/// Only attention evaluates a mask for batch elements and heads that the mask's own shape does not have.
+constexpr bool whole_masks(Context& c, std::int32_t n) {
   if (c.g.nodes[n].op != op::mask_to_bias && c.g.nodes[n].op != op::select) return true;
   const Value m = c.g.inputs(n)[0];
   const Attribute* e = c.g.nodes[m.node].op == op::mask ? c.g.find(m.node, key::expression) : nullptr;
-  return e == nullptr || (c.g.scalars[static_cast<int>(e->integer)].uses & (scalar::uses_b | scalar::uses_h)) == 0;
+  if (e == nullptr) return true;
+  const unsigned uses = c.g.scalars[static_cast<int>(e->integer)].uses;
+  return ((uses & scalar::uses_b) == 0 || c.g.find(m.node, key::b_len) != nullptr) &&
+         ((uses & scalar::uses_h) == 0 || c.g.find(m.node, key::h_len) != nullptr);
 }
 
 constexpr bool dtypes(Context& c, std::int32_t n) {
@@ -322,8 +327,7 @@ inline constexpr Rule rules[] = {
     {"a repeat's inputs, outputs and results match its counts and its body, in number and type", repeats},
     {"append writes to a state, and each state is appended to at most once", appends},
     {"a repeat's states are states, handed on in their own storage", state_flow},
-    {"mask_to_bias and select read masks that depend on the positions alone, not on the batch element or head",
-     plain_masks},
+    {"mask_to_bias and select read masks with b_len or h_len if they depend on the batch element or head", whole_masks},
     {"arithmetic is on f32; what is joined has one dtype", dtypes},
     {"outputs have the dtype and shape that the op's rule infers", inferred},
 };

@@ -102,9 +102,14 @@ struct View {
   }
 };
 
+/// What a function did to a symbol that cannot be traced. Remembered rather than refused on the spot, so that the model
+/// reports it with one sentence (graph/diagnostic.hpp).
+enum class Misuse : std::uint8_t { none, branch, and_and, or_or };
+
 struct Pool {
   std::vector<Node> nodes;
   std::vector<char> names;
+  Misuse misuse = Misuse::none;  ///< the first
 
   /// Adds a node, or finds what it simplifies to. Children must be in the pool and of the types that the op expects;
   /// build.hpp converts and checks.
@@ -130,6 +135,13 @@ constexpr int import(Pool& pool, View from, int root);
 
 /// Stops a constant evaluation, and throws at run time, with a sentence.
 [[noreturn]] void fail(const char* sentence);
+
+/// Fails if a function could not be traced.
+constexpr void check(Misuse m) {
+  if (m == Misuse::branch) fail("a traced condition is not a bool: write where(condition, a, b), not if or ?:");
+  if (m == Misuse::and_and) fail("a traced condition has no &&: write a & b");
+  if (m == Misuse::or_or) fail("a traced condition has no ||: write a | b");
+}
 
 // Integer arithmetic without undefined cases, the same in every evaluator.
 constexpr std::int64_t wrap(std::uint64_t v) { return static_cast<std::int64_t>(v); }

@@ -17,9 +17,10 @@ struct Function {
   std::array<Node, max_nodes> nodes{};
   std::array<char, max_chars> names{};
   std::int32_t node_count = 0, char_count = 0;  ///< the root is the last node
+  Misuse misuse = Misuse::none;                 ///< anything else: the function could not be traced
 
   constexpr Function() = default;
-  constexpr Function(View from, int root) {
+  constexpr Function(const Pool& from, int root) : misuse(from.misuse) {
     Pool pool;
     const int last = import(pool, from, root);
     if (last + 1 > max_nodes || static_cast<int>(pool.names.size()) > max_chars)
@@ -34,14 +35,21 @@ struct Function {
   constexpr explicit operator bool() const { return !empty(); }
   constexpr int root() const { return node_count - 1; }
   constexpr View view() const {
-    return {{nodes.data(), static_cast<std::size_t>(node_count)}, {names.data(), static_cast<std::size_t>(char_count)}};
+    check(misuse);
+    return stored();
   }
-  /// The root of the same function in `pool`.
+  /// The root of the same function in `pool`. Hands its misuse on.
   constexpr int add_to(Pool& pool) const {
     if (empty()) fail("there is no function to add: it was never set");
-    return import(pool, view(), root());
+    if (pool.misuse == Misuse::none) pool.misuse = misuse;
+    return import(pool, stored(), root());
   }
   friend constexpr bool operator==(const Function&, const Function&) = default;
+
+ private:
+  constexpr View stored() const {
+    return {{nodes.data(), static_cast<std::size_t>(node_count)}, {names.data(), static_cast<std::size_t>(char_count)}};
+  }
 };
 
 /// f(score, b, h, q, k): the new score.

@@ -10,7 +10,7 @@
 // Symbols know + - * / %, comparisons, & | !, and the functions below, found without a namespace. `q - k` is an
 // integer, its
 // `/` and `%` round down; an integer that meets a number becomes a number. `if`, `?:`, `&&`, `||` and the functions of
-// namespace std cannot be written down: each is one compile error with a sentence. Everything is constexpr.
+// namespace std cannot be written down: a model with such a function does not compile. Everything is constexpr.
 
 #include <treadle/graph/scalar/build.hpp>
 
@@ -24,7 +24,12 @@ struct Condition;
 namespace detail {
 template <class T>
 inline constexpr bool never = false;
+
+constexpr void note(Pool* pool, Misuse m) {
+  if (!pool) check(m);
+  if (pool->misuse == Misuse::none) pool->misuse = m;
 }
+}  // namespace detail
 
 /// A traced number or integer. Made by trace_*; `pool == nullptr` is the feature index before it meets another symbol.
 struct Symbol {
@@ -34,9 +39,9 @@ struct Symbol {
   /// One feature of the query or key row: q[i], k[i], inside sum.
   constexpr Symbol operator[](Symbol i) const;
 
-  template <class T = void>
+  /// `if` and `?:` end here: an error that the model reports.
   explicit constexpr operator bool() const {
-    static_assert(detail::never<T>, "a traced value is not a bool: write where(condition, a, b), not if or ?:");
+    detail::note(pool, Misuse::branch);
     return false;
   }
   /// Only so that std::exp(x) and friends stop here with a sentence.
@@ -54,9 +59,9 @@ struct Condition {
   Pool* pool = nullptr;
   int node = -1;
 
-  template <class T = void>
+  /// `if` and `?:` end here: an error that the model reports.
   explicit constexpr operator bool() const {
-    static_assert(detail::never<T>, "a traced condition is not a bool: write where(condition, a, b), not if or ?:");
+    detail::note(pool, Misuse::branch);
     return false;
   }
 };
@@ -207,14 +212,14 @@ constexpr Condition operator~(Condition a) { return !a; }
 template <class A, class B>
   requires(traced<A> || traced<B>)
 constexpr Condition operator&&(const A& a, const B& b) {
-  static_assert(detail::never<A>, "a traced condition has no &&: write a & b");
-  return a & b;  // something valid, so that this is the only error
+  detail::note(detail::pool_of(a) ? detail::pool_of(a) : detail::pool_of(b), Misuse::and_and);
+  return a & b;
 }
 template <class A, class B>
   requires(traced<A> || traced<B>)
 constexpr Condition operator||(const A& a, const B& b) {
-  static_assert(detail::never<A>, "a traced condition has no ||: write a | b");
-  return a & b;  // something valid, so that this is the only error
+  detail::note(detail::pool_of(a) ? detail::pool_of(a) : detail::pool_of(b), Misuse::or_or);
+  return a | b;
 }
 
 constexpr Symbol exp(Symbol a) { return detail::unary(Op::exp, a); }
@@ -291,8 +296,7 @@ constexpr Symbol length(Symbol position) {
 constexpr Symbol iteration(Symbol any) { return {any.pool, build::leaf(*any.pool, Op::iteration)}; }
 
 /// A lambda is called with the symbols of a pool of its own, so that what simplification drops never reaches the
-/// caller's. Callers write `f(t.b, t.h, t.q, t.k)` themselves: the fewer frames, the shorter the error if f cannot be
-/// traced.
+/// caller's.
 struct Tracing {
   Pool pool;
   Symbol score, b, h, q, k, x;
@@ -327,6 +331,7 @@ template <class F>
 constexpr int trace_mask(Pool& pool, F&& f) {
   Tracing t;
   const int root = t.condition(f(t.b, t.h, t.q, t.k));
+  check(t.pool.misuse);
   return import(pool, t.pool, root);
 }
 
@@ -335,6 +340,7 @@ template <class F>
 constexpr int trace_score(Pool& pool, F&& f) {
   Tracing t;
   const int root = t.number(f(t.score, t.b, t.h, t.q, t.k));
+  check(t.pool.misuse);
   return import(pool, t.pool, root);
 }
 
@@ -343,6 +349,7 @@ template <class F>
 constexpr int trace_feature(Pool& pool, F&& f) {
   Tracing t;
   const int root = t.number(f(t.x));
+  check(t.pool.misuse);
   return import(pool, t.pool, root);
 }
 

@@ -108,6 +108,21 @@ BOOST_AUTO_TEST_CASE(a_mask_is_one_expression_for_every_layer_that_writes_it) {
   BOOST_TEST(roots[0] == roots[1]);
 }
 
+BOOST_AUTO_TEST_CASE(masks_have_the_shape_of_their_tables) {
+  Builder b;
+  b.input("lengths", i32, {batch});
+  b.input("reach", i32, {4});
+  const Mask by_length = key_lengths("lengths"),
+             by_head = mask_mod([](auto, auto h, auto q, auto k) { return q - k <= lookup<i32>("reach", h); });
+  const auto shape = [&](const Mask& m) {
+    return std::string(shape_text(b.graph(), b.shape(mask_node(b, m, seq, seq))).view());
+  };
+  BOOST_TEST(shape(causal) == "[1, 1, seq, seq]");
+  BOOST_TEST(shape(causal & by_length) == "[batch, 1, seq, seq]");
+  BOOST_TEST(shape(by_head) == "[1, 4, seq, seq]");
+  BOOST_TEST(shape(by_head | by_length) == "[batch, 4, seq, seq]");
+}
+
 BOOST_AUTO_TEST_CASE(the_first_mistake_is_recorded_with_both_facts) {
   Builder b;
   const Node x = b.input("x", f32, {batch, seq, 64});
@@ -136,6 +151,16 @@ BOOST_AUTO_TEST_CASE(mistakes_of_every_kind) {
   BOOST_TEST((mistake([](Builder& g) {
                 const Node x = g.input("x", f32, {batch, seq, 8});
                 g.output("y", transpose(x, {0, 0, 1}));
+              }).kind == error_kind::bad_attribute));
+  BOOST_TEST((mistake([](Builder& g) {
+                const Node x = g.input("x", f32, {batch, seq, 8});
+                const Mask m = mask_mod([](auto, auto, auto q, auto k) { return q < k || q == k; });
+                g.output("y", self_attention("a", x, {.heads = 2, .mask = m}));
+              }).kind == error_kind::untraceable));
+  BOOST_TEST((mistake([](Builder& g) {
+                g.input("x", f32, {batch, seq, 8});
+                const Mask m = mask_mod([](auto, auto h, auto q, auto k) { return q - k < h; });
+                g.output("y", mask_to_bias(mask_node(g, m, seq, seq)));
               }).kind == error_kind::bad_attribute));
   BOOST_TEST((mistake([](Builder& g) {
                 const Node x = g.input("x", f32, {batch, seq, seq});

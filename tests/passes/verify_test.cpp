@@ -65,11 +65,10 @@ BOOST_AUTO_TEST_CASE(each_rule_finds_what_it_is_for) {
              "1: arithmetic is on f32; what is joined has one dtype");
   BOOST_TEST(first_violation(x + "%1 = append (%0, %0) {axis=0, offset=1} : f32[batch + 1, 4]") ==
              "1: append writes to a state, and each state is appended to at most once");
-  BOOST_TEST(
-      first_violation("%0 = input \"n\" () : i32[batch]\n%1 = mask (%0) {has_tensor=0, expression=`k < "
-                      "lookup<i32>(\"n\", b)`, q_len=4, "
-                      "k_len=4} : bool[1, 1, 4, 4]\n%2 = mask_to_bias (%1) : f32[1, 1, 4, 4]") ==
-      "2: mask_to_bias and select read masks that depend on the positions alone, not on the batch element or head");
+  BOOST_TEST(first_violation("%0 = input \"n\" () : i32[batch]\n%1 = mask (%0) {has_tensor=0, expression=`k < "
+                             "lookup<i32>(\"n\", b)`, q_len=4, "
+                             "k_len=4} : bool[1, 1, 4, 4]\n%2 = mask_to_bias (%1) : f32[1, 1, 4, 4]") ==
+             "2: mask_to_bias and select read masks with b_len or h_len if they depend on the batch element or head");
   BOOST_TEST(
       first_violation(
           "%0 = state \"s\" () : f32[8, 4]\n%1 = input \"x\" () : f32[1, 4]\n"

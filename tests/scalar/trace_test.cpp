@@ -67,6 +67,14 @@ static_assert((causal & window(256, 0)) == (window(256, 0) & causal & window(-1,
 static_assert(window(-1, -1).view()[0].integer() == 1);
 static_assert((causal & mask::Mask{}) == causal());
 
+// What cannot be traced is remembered, through & | ! too; the model that uses it reports it.
+static_assert(mask::mask_mod([](auto, auto, auto q, auto k) { return k < q && q < 4; }).function.misuse ==
+              Misuse::and_and);
+static_assert((causal & !mask::mask_mod([](auto, auto, auto q, auto k) { return k < q || q < 4; })).function.misuse ==
+              Misuse::or_or);
+static_assert(score_mod([](auto s, auto, auto, auto q, auto) { return q < 4 ? s : s + 1.0; }).misuse == Misuse::branch);
+static_assert((causal & window(3, 3)).function.misuse == Misuse::none);
+
 // Evaluated by the compiler.
 constexpr bool allows(const mask::Mask& m, std::int64_t q, std::int64_t k, std::int64_t q_len, std::int64_t k_len) {
   return evaluate(m.view(), m.root(), {.q = q, .k = k, .q_len = q_len, .k_len = k_len}) != 0;
@@ -104,6 +112,13 @@ BOOST_AUTO_TEST_CASE(text_reads_like_the_source) {
   BOOST_TEST(text(score_mod([](auto score, auto, auto, auto q, auto k) {
                return 30 * tanh(score / 30) + sum(q, [&](auto i) { return tanh(q[i] + k[i]); }) + iteration(q);
              })) == "iteration + fma(tanh(score / 30.0), 30.0, sum(tanh(q[i] + k[i])))");
+}
+
+BOOST_AUTO_TEST_CASE(what_cannot_be_traced_has_no_text) {
+  const mask::Mask m = mask::mask_mod([](auto, auto, auto q, auto k) { return k < q && q < 4; });
+  BOOST_CHECK_EXCEPTION(m.view(), std::invalid_argument, [](const std::invalid_argument& e) {
+    return std::string_view(e.what()) == "a traced condition has no &&: write a & b";
+  });
 }
 
 BOOST_AUTO_TEST_CASE(mistakes_have_sentences) {
