@@ -132,6 +132,8 @@ class Builder {
   constexpr Node add(NodeSpec s, const std::vector<Node>& inputs, Infer infer) {
     if (g_.error) return {this, {}};
     std::vector<OutputSpec> shapes;
+    shapes.reserve(inputs.size());
+    s.inputs.reserve(inputs.size());
     for (Node x : inputs) {
       if (!x.valid()) return {this, {}};
       const Value v = reach(x.value, regions_.size());
@@ -141,10 +143,7 @@ class Builder {
         return {this, {}};
       }
       s.inputs.push_back(v);
-      OutputSpec o;
-      o.dtype = g_.view().info(v).dtype;
-      for (Dim d : g_.view().shape(v)) o.shape.push_back(d);
-      shapes.push_back(o);
+      shapes.push_back(g_.output_spec(v));
     }
     Failure f;
     s.outputs = infer(g_, s, shapes, f);
@@ -197,12 +196,10 @@ class Builder {
   constexpr Dim intern(const DimSpec& d) { return d.intern(g_.dims, g_.strings); }
   constexpr Dim dim_number(std::int64_t n) { return g_.dims.number(n); }
   constexpr std::vector<Dim> shape(Node x) const {
-    std::vector<Dim> s;
-    if (x.valid())
-      for (Dim d : g_.view().shape(x.value)) s.push_back(d);
-    return s;
+    if (!x.valid()) return {};
+    return g_.shape(x.value);
   }
-  constexpr DType dtype(Node x) const { return x.valid() ? g_.view().info(x.value).dtype : f32; }
+  constexpr DType dtype(Node x) const { return x.valid() ? g_.info(x.value).dtype : f32; }
   /// Whether work on these nodes makes sense: no mistake so far.
   constexpr bool usable(Node x) const { return x.valid() && !g_.error; }
 
@@ -291,9 +288,10 @@ class Builder {
                         std::uint_least32_t line) {
     if (g_.error) return {this, {}};
     const std::int32_t leaf_id = g_.strings.intern(leaf);
-    for (const NodeData& n : g_.nodes) {
-      if ((n.op == op::input || n.op == op::parameter || n.op == op::state) && n.leaf == leaf_id &&
-          n.scope == scope_id) {
+    const NodeData* nodes = g_.nodes.data();  // a plain loop: see Strings::intern
+    for (std::size_t i = 0, count = g_.nodes.size(); i < count; ++i) {
+      if (nodes[i].leaf == leaf_id && nodes[i].scope == scope_id &&
+          (nodes[i].op == op::input || nodes[i].op == op::parameter || nodes[i].op == op::state)) {
         fail(o, leaf, {error_kind::duplicate_name, leaf, "a name not used before"}, line);
         return {this, {}};
       }
@@ -314,8 +312,8 @@ class Builder {
     s.region = regions_.back().id;
     s.attributes.push_back(integer(key::index, index));
     OutputSpec o;
-    o.dtype = g_.view().info(outer).dtype;
-    const auto from = g_.view().shape(outer);
+    o.dtype = g_.info(outer).dtype;
+    const auto from = g_.shape(outer);
     for (std::size_t i = slice ? 1 : 0; i < from.size(); ++i) o.shape.push_back(from[i]);
     s.outputs.push_back(o);
     return {add_node(g_, s), 0};
@@ -337,8 +335,8 @@ class Builder {
     const auto count = static_cast<std::int64_t>(regions_[level - 1].captures.size());
     s.attributes.push_back(integer(key::index, regions_[level - 1].carried + count));
     OutputSpec o;
-    o.dtype = g_.view().info(outer).dtype;
-    for (Dim d : g_.view().shape(outer)) o.shape.push_back(d);
+    o.dtype = g_.info(outer).dtype;
+    for (Dim d : g_.shape(outer)) o.shape.push_back(d);
     s.outputs.push_back(o);
     const Value inner{add_node(g_, s), 0};
     regions_[level - 1].captures.push_back({outer, inner});
@@ -396,9 +394,9 @@ class Builder {
     for (Value v : inner_results) g_.edges.push_back(v);
     for (std::size_t i = 0; i < inner_results.size(); ++i) {
       OutputSpec o;
-      o.dtype = g_.view().info(inner_results[i]).dtype;
+      o.dtype = g_.info(inner_results[i]).dtype;
       if (i >= outer.size()) o.shape.push_back(g_.dims.number(times));
-      for (Dim d : g_.view().shape(inner_results[i])) o.shape.push_back(d);
+      for (Dim d : g_.shape(inner_results[i])) o.shape.push_back(d);
       s.outputs.push_back(o);
     }
     const std::int32_t node = add_node(g_, s);

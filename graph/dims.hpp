@@ -49,9 +49,10 @@ struct DimsView {
 
   /// The number, if the dim has no symbols.
   constexpr std::optional<std::int64_t> constant(Dim d) const {
-    const auto t = terms_of(d);
-    if (t.empty()) return 0;
-    if (t.size() == 1 && t[0].atoms[0] < 0) return t[0].coefficient;
+    const DimSum& s = sums[static_cast<std::size_t>(d)];
+    if (s.count == 0) return 0;
+    const DimTerm& t = terms[static_cast<std::size_t>(s.first)];
+    if (s.count == 1 && t.atoms[0] < 0) return t.coefficient;
     return std::nullopt;
   }
 
@@ -82,13 +83,14 @@ struct Dims {
   std::vector<DimTerm> terms;
   std::vector<DimSum> sums;
 
-  constexpr DimsView view() const { return {atoms, terms, sums}; }
+  constexpr DimsView view() const {
+    return {{atoms.data(), atoms.size()}, {terms.data(), terms.size()}, {sums.data(), sums.size()}};
+  }
   constexpr std::optional<std::int64_t> constant(Dim d) const { return view().constant(d); }
 
   constexpr Dim number(std::int64_t n) {
-    std::vector<DimTerm> t;
-    if (n != 0) t.push_back({n, none});
-    return intern(t);
+    const DimTerm t{n, none};
+    return intern(&t, n != 0 ? 1 : 0);
   }
   constexpr Dim symbol(std::int32_t name) { return atom({AtomKind::symbol, name, -1, -1}); }
 
@@ -102,9 +104,14 @@ struct Dims {
   }
   constexpr Dim subtract(Dim a, Dim b) { return add(a, b, -1); }
   constexpr Dim multiply(Dim a, Dim b) {
+    // By a number: as most products in shape rules are.
+    const std::optional<std::int64_t> x = constant(a), y = constant(b);
+    if (x && y) return number(*x * *y);
+    if (x && *x == 1) return b;
+    if (y && *y == 1) return a;
     std::vector<DimTerm> t;
-    for (const DimTerm& x : copy(a))
-      for (const DimTerm& y : copy(b)) accumulate(t, product(x, y));
+    for (const DimTerm& p : copy(a))
+      for (const DimTerm& q : copy(b)) accumulate(t, product(p, q));
     return intern(t);
   }
   /// a · n. (A name of its own: an overload would take a literal for the index of a dim.)
@@ -136,9 +143,9 @@ struct Dims {
   static constexpr std::array<std::int16_t, max_degree> none{-1, -1, -1, -1, -1};
 
   constexpr std::vector<DimTerm> copy(Dim a) const {
-    std::vector<DimTerm> t;
-    for (const DimTerm& x : view().terms_of(a)) t.push_back(x);
-    return t;
+    const DimSum& s = sums[static_cast<std::size_t>(a)];
+    const DimTerm* first = terms.data() + s.first;
+    return {first, first + s.count};
   }
   static constexpr DimTerm product(const DimTerm& x, const DimTerm& y) {
     DimTerm r{x.coefficient * y.coefficient, none};
@@ -183,19 +190,22 @@ struct Dims {
     if (i == atoms.size()) atoms.push_back(x);
     DimTerm t{1, none};
     t.atoms[0] = static_cast<std::int16_t>(i);
-    std::vector<DimTerm> one;
-    one.push_back(t);
-    return intern(one);
+    return intern(&t, 1);
   }
-  constexpr Dim intern(const std::vector<DimTerm>& t) {
-    for (std::size_t i = 0; i < sums.size(); ++i) {
-      if (sums[i].count != static_cast<std::int32_t>(t.size())) continue;
-      bool same = true;
-      for (std::size_t j = 0; same && j < t.size(); ++j) same = terms[sums[i].first + j] == t[j];
-      if (same) return static_cast<Dim>(i);
+  constexpr Dim intern(const std::vector<DimTerm>& t) { return intern(t.data(), static_cast<std::int32_t>(t.size())); }
+  constexpr Dim intern(const DimTerm* t, std::int32_t count) {
+    // Plain loops: see Strings::intern.
+    const DimSum* s = sums.data();
+    const DimTerm* pool = terms.data();
+    for (std::int32_t i = 0, n = static_cast<std::int32_t>(sums.size()); i < n; ++i) {
+      if (s[i].count != count) continue;
+      const DimTerm* known = pool + s[i].first;
+      std::int32_t j = 0;
+      while (j < count && known[j].coefficient == t[j].coefficient && known[j].atoms == t[j].atoms) ++j;
+      if (j == count) return i;
     }
-    sums.push_back({static_cast<std::int32_t>(terms.size()), static_cast<std::int32_t>(t.size())});
-    for (const DimTerm& x : t) terms.push_back(x);
+    sums.push_back({static_cast<std::int32_t>(terms.size()), count});
+    terms.insert(terms.end(), t, t + count);
     return static_cast<Dim>(sums.size()) - 1;
   }
 };

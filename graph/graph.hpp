@@ -132,8 +132,10 @@ struct GraphView {
     return edges.subspan(regions[region].results.first, regions[region].results.count);
   }
   constexpr const Attribute* find(std::int32_t n, key k) const {
-    for (const Attribute& a : attributes_of(n))
-      if (a.key == k) return &a;
+    const Range r = nodes[n].attributes;
+    const Attribute* a = attributes.data() + r.first;
+    for (std::int32_t i = 0; i < r.count; ++i)
+      if (a[i].key == k) return a + i;
     return nullptr;
   }
   constexpr std::int64_t get_integer(std::int32_t n, key k, std::int64_t otherwise = 0) const {
@@ -160,6 +162,18 @@ struct GraphView {
   constexpr std::string_view scope(std::int32_t n) const { return strings[nodes[n].scope]; }
 };
 
+/// A span over a vector, with fewer calls than std::span's own conversion: compilers evaluate this often.
+template <class T>
+constexpr std::span<const T> span_of(const std::vector<T>& v) {
+  return {v.data(), v.size()};
+}
+
+/// dtype and shape of an output that is about to be added.
+struct OutputSpec {
+  DType dtype = DType::f32;
+  std::vector<Dim> shape;
+};
+
 struct Graph {
   std::vector<NodeData> nodes;
   std::vector<Value> edges;
@@ -174,16 +188,28 @@ struct Graph {
   ModelError error;
 
   constexpr GraphView view() const {
-    return {nodes, edges, values, shapes, attributes, tables, regions, strings.view(), dims.view(), scalars};
+    return {span_of(nodes),  span_of(edges),   span_of(values), span_of(shapes), span_of(attributes),
+            span_of(tables), span_of(regions), strings.view(),  dims.view(),     scalars.view()};
   }
   constexpr operator GraphView() const { return view(); }
   constexpr int count(op o) const { return view().count(o); }
-};
 
-/// dtype and shape of an output that is about to be added.
-struct OutputSpec {
-  DType dtype = DType::f32;
-  std::vector<Dim> shape;
+  // What building asks for at every node, without a view of everything.
+  constexpr const ValueInfo& info(Value v) const {
+    return values[static_cast<std::size_t>(nodes[static_cast<std::size_t>(v.node)].outputs.first + v.output)];
+  }
+  constexpr std::vector<Dim> shape(Value v) const {
+    const ValueInfo& i = info(v);
+    const Dim* first = shapes.data() + i.first_dim;
+    std::vector<Dim> s(first, first + i.rank);
+    return s;
+  }
+  constexpr OutputSpec output_spec(Value v) const {
+    OutputSpec o;  // filled in by hand: g++ 12 loses a vector that is made inside braces
+    o.dtype = info(v).dtype;
+    o.shape = shape(v);
+    return o;
+  }
 };
 
 /// What every way of adding a node goes through.
@@ -205,14 +231,14 @@ constexpr std::int32_t add_node(Graph& g, const NodeSpec& s) {
   n.leaf = s.leaf;
   n.line = s.line;
   n.inputs = {static_cast<std::int32_t>(g.edges.size()), static_cast<std::int32_t>(s.inputs.size())};
-  for (Value v : s.inputs) g.edges.push_back(v);
+  g.edges.insert(g.edges.end(), s.inputs.begin(), s.inputs.end());
   n.attributes = {static_cast<std::int32_t>(g.attributes.size()), static_cast<std::int32_t>(s.attributes.size())};
-  for (const Attribute& a : s.attributes) g.attributes.push_back(a);
+  g.attributes.insert(g.attributes.end(), s.attributes.begin(), s.attributes.end());
   n.outputs = {static_cast<std::int32_t>(g.values.size()), static_cast<std::int32_t>(s.outputs.size())};
   for (const OutputSpec& o : s.outputs) {
     g.values.push_back(
         {o.dtype, static_cast<std::int32_t>(o.shape.size()), static_cast<std::int32_t>(g.shapes.size())});
-    for (Dim d : o.shape) g.shapes.push_back(d);
+    g.shapes.insert(g.shapes.end(), o.shape.begin(), o.shape.end());
   }
   g.nodes.push_back(n);
   return static_cast<std::int32_t>(g.nodes.size()) - 1;
@@ -227,12 +253,17 @@ constexpr NodeSpec spec_of(GraphView g, std::int32_t n) {
   s.scope = d.scope;
   s.leaf = d.leaf;
   s.line = d.line;
-  for (Value v : g.inputs(n)) s.inputs.push_back(v);
-  for (const Attribute& a : g.attributes_of(n)) s.attributes.push_back(a);
+  const Value* inputs = g.edges.data() + d.inputs.first;
+  s.inputs.assign(inputs, inputs + d.inputs.count);
+  const Attribute* attributes = g.attributes.data() + d.attributes.first;
+  s.attributes.assign(attributes, attributes + d.attributes.count);
+  s.outputs.reserve(static_cast<std::size_t>(d.outputs.count));
   for (int i = 0; i < d.outputs.count; ++i) {
+    const ValueInfo& v = g.info({n, i});
+    const Dim* first = g.shapes.data() + v.first_dim;
     OutputSpec o;
-    o.dtype = g.info({n, i}).dtype;
-    for (Dim x : g.shape({n, i})) o.shape.push_back(x);
+    o.dtype = v.dtype;
+    o.shape.assign(first, first + v.rank);
     s.outputs.push_back(o);
   }
   return s;

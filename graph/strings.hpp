@@ -26,14 +26,27 @@ struct Strings {
   std::vector<char> chars;
   std::vector<StringEntry> entries;
 
-  constexpr StringsView view() const { return {chars, entries}; }
-  constexpr std::string_view operator[](std::int32_t id) const { return view()[id]; }
+  constexpr StringsView view() const { return {{chars.data(), chars.size()}, {entries.data(), entries.size()}}; }
+  constexpr std::string_view operator[](std::int32_t id) const {
+    if (id < 0) return {};
+    const StringEntry& e = entries[static_cast<std::size_t>(id)];
+    return {chars.data() + e.first, static_cast<std::size_t>(e.size)};
+  }
   constexpr std::int32_t intern(std::string_view text) {
-    for (std::size_t i = 0; i < entries.size(); ++i)
-      if ((*this)[static_cast<std::int32_t>(i)] == text) return static_cast<std::int32_t>(i);
-    entries.push_back({static_cast<std::int32_t>(chars.size()), static_cast<std::int32_t>(text.size())});
-    for (char c : text) chars.push_back(c);
-    return static_cast<std::int32_t>(entries.size()) - 1;
+    // Plain loops over pointers: compilers evaluate them many times faster than calls of small functions.
+    const auto count = static_cast<std::int32_t>(entries.size()), size = static_cast<std::int32_t>(text.size());
+    const StringEntry* e = entries.data();
+    const char *pool = chars.data(), *wanted = text.data();
+    for (std::int32_t i = 0; i < count; ++i) {
+      if (e[i].size != size) continue;
+      const char* known = pool + e[i].first;
+      std::int32_t same = size;  // from the back: names differ there
+      while (same > 0 && known[same - 1] == wanted[same - 1]) --same;
+      if (same == 0) return i;
+    }
+    entries.push_back({static_cast<std::int32_t>(chars.size()), size});
+    chars.insert(chars.end(), text.begin(), text.end());
+    return count;
   }
   constexpr bool operator==(const Strings& o) const {
     if (chars != o.chars || entries.size() != o.entries.size()) return false;

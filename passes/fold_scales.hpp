@@ -29,7 +29,7 @@ namespace treadle {
 namespace scales {
 
 /// Known when the model is bound: a parameter, or scaled parameters.
-constexpr bool fixed_at_bind(const Rewriter& r, Value v) {
+constexpr bool fixed_at_bind(Rewriter& r, Value v) {
   while (r.is(v, op::scale)) v = r.input(v.node, 0);
   return r.is(v, op::parameter);
 }
@@ -54,11 +54,11 @@ struct Factors {
   std::vector<std::int32_t> x_reads, weight_reads;  ///< by slot: projections that read it so
 };
 
-constexpr std::size_t slot(const Rewriter& r, Value v) {
+constexpr std::size_t slot(Rewriter& r, Value v) {
   return static_cast<std::size_t>(std::int64_t{r.old().nodes[v.node].outputs.first} + v.output);
 }
 
-constexpr Factors prepare(const Rewriter& r) {
+constexpr Factors prepare(Rewriter& r) {
   const GraphView g = r.old();
   Factors f;
   f.above.assign(g.nodes.size(), 1.0);
@@ -81,13 +81,13 @@ constexpr Factors prepare(const Rewriter& r) {
 }
 
 /// Whether the projection's weight may be scaled.
-constexpr bool own_weight(const Rewriter& r, const Factors& f, std::int32_t n) {
+constexpr bool own_weight(Rewriter& r, const Factors& f, std::int32_t n) {
   const Value weight = r.input(n, 1);
   return fixed_at_bind(r, weight) && f.weight_reads[slot(r, weight)] == 1;
 }
 
 /// The end of the chain of nodes that a scale on v could pass on its way down.
-constexpr Value end_of_chain(const Rewriter& r, const Factors& f, Value v) {
+constexpr Value end_of_chain(Rewriter& r, const Factors& f, Value v) {
   for (;;) {
     const std::int32_t n = f.reader[slot(r, v)];
     if (n < 0 || !commutes(r.op_of({n, 0}))) return v;
@@ -95,14 +95,14 @@ constexpr Value end_of_chain(const Rewriter& r, const Factors& f, Value v) {
   }
 }
 
-constexpr bool into_attention(const Rewriter& r, Factors& f, Value v, double factor) {
+constexpr bool into_attention(Rewriter& r, Factors& f, Value v, double factor) {
   const std::int32_t n = f.reader[slot(r, v)];
   if (n < 0 || r.op_of({n, 0}) != op::attention || !(v == r.input(n, 0) || v == r.input(n, 1))) return false;
   f.attention[n] *= factor;
   return true;
 }
 
-constexpr bool into_what_is_above(const Rewriter& r, Factors& f, Value v, double factor) {
+constexpr bool into_what_is_above(Rewriter& r, Factors& f, Value v, double factor) {
   while (r.single_use(v) && commutes(r.op_of(v))) v = r.input(v.node, 0);
   if (!r.single_use(v) || v.output != 0) return false;
   const GraphView g = r.old();
@@ -117,7 +117,7 @@ constexpr bool into_what_is_above(const Rewriter& r, Factors& f, Value v, double
   return true;
 }
 
-constexpr bool into_what_is_below(const Rewriter& r, Factors& f, Value v, double factor) {
+constexpr bool into_what_is_below(Rewriter& r, Factors& f, Value v, double factor) {
   if (r.users(v) == 0 || f.x_reads[slot(r, v)] != r.users(v)) return false;
   const auto reads = [&](std::int32_t n) { return r.op_of({n, 0}) == op::linear && r.input(n, 0) == v; };
   for (std::int32_t n = v.node + 1; n < r.old().size(); ++n)
@@ -128,7 +128,7 @@ constexpr bool into_what_is_below(const Rewriter& r, Factors& f, Value v, double
 }
 
 /// Where every scale goes.
-constexpr Factors find_factors(const Rewriter& r) {
+constexpr Factors find_factors(Rewriter& r) {
   Factors f = prepare(r);
   for (std::int32_t n = 0; n < r.old().size(); ++n) {
     if (!r.is({n, 0}, op::scale) || fixed_at_bind(r, {n, 0})) continue;

@@ -41,7 +41,7 @@ constexpr bool positive(double x) { return x > 0 && x < std::numeric_limits<doub
 
 /// Strips scales; their factors multiply `factor`. The value below is read in place of v, which other nodes may go on
 /// reading.
-constexpr Value strip_scales(const Rewriter& r, Value v, double& factor) {
+constexpr Value strip_scales(Rewriter& r, Value v, double& factor) {
   while (r.is(v, op::scale)) {
     factor *= r.old().get_number(v.node, key::factor, 1);
     v = r.input(v.node, 0);
@@ -57,7 +57,7 @@ constexpr void add_mask(Scores& s, Value mask) {
 }
 
 /// The scores below the softmax's input `v`, layer by layer; false if they are no written-out attention.
-constexpr bool match_scores(const Rewriter& r, Value v, Scores& s) {
+constexpr bool match_scores(Rewriter& r, Value v, Scores& s) {
   const Value scores = v;
   double after = 1;  // scales between here and the softmax
   for (;;) {

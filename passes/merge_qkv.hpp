@@ -16,13 +16,13 @@ namespace treadle {
 namespace qkv {
 
 /// A parameter, perhaps scaled, that nothing else reads.
-constexpr bool own_parameter(const Rewriter& r, Value v) {
+constexpr bool own_parameter(Rewriter& r, Value v) {
   while (r.is_single(v, op::scale)) v = r.input(v.node, 0);
   return r.is_single(v, op::parameter);
 }
 
 /// Whether n is a projection that may be joined with others.
-constexpr bool candidate(const Rewriter& r, std::int32_t n) {
+constexpr bool candidate(Rewriter& r, std::int32_t n) {
   const GraphView g = r.old();
   if (g.nodes[n].op != op::linear || g.get_integer(n, key::has_residual) != 0) return false;
   for (int i = 1; i < g.nodes[n].inputs.count; ++i)
@@ -30,7 +30,7 @@ constexpr bool candidate(const Rewriter& r, std::int32_t n) {
   return !r.is_state(r.input(n, 0));
 }
 
-constexpr bool joins(const Rewriter& r, std::int32_t a, std::int32_t b) {
+constexpr bool joins(Rewriter& r, std::int32_t a, std::int32_t b) {
   const GraphView g = r.old();
   return candidate(r, b) && g.nodes[a].region == g.nodes[b].region && r.input(a, 0) == r.input(b, 0) &&
          g.get_integer(a, key::has_bias) == g.get_integer(b, key::has_bias) &&

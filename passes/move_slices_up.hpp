@@ -28,7 +28,7 @@ inline constexpr std::int64_t no_axis = -1;   ///< the node mixes what lies alon
 inline constexpr std::int64_t as_it_is = -2;  ///< the input has no such axis, or broadcasts along it
 
 /// Along which axis input i of node v is cut if the node's result is cut along `axis`.
-constexpr std::int64_t axis_of_input(const Rewriter& r, Value v, int i, std::int64_t axis) {
+constexpr std::int64_t axis_of_input(Rewriter& r, Value v, int i, std::int64_t axis) {
   const GraphView g = r.old();
   const auto rank = static_cast<std::int64_t>(g.shape(v).size());
   const auto own = g.shape(r.input(v.node, i));
@@ -70,7 +70,7 @@ constexpr std::int64_t axis_of_input(const Rewriter& r, Value v, int i, std::int
 }
 
 /// Whether a cut along `axis` can pass the node of v.
-constexpr bool passes_through(const Rewriter& r, Value v, std::int64_t axis) {
+constexpr bool passes_through(Rewriter& r, Value v, std::int64_t axis) {
   const op o = r.op_of(v);
   if (v.output != 0 || !r.single_use(v)) return false;
   if (o == op::sinusoidal_positions) return axis == 0;

@@ -80,13 +80,22 @@ class Rewriter {
     new_.values.reserve(old_.values.size() + 8);
     new_.shapes.reserve(old_.shapes.size() + 32);
     new_.attributes.reserve(old_.attributes.size() + 32);
+    view_ = old_.view();
   }
+  Rewriter(const Rewriter&) = delete;
+  Rewriter& operator=(const Rewriter&) = delete;
 
   // --- asking about the old graph ---------------------------------------------------------------------------
   /// Valid until something is interned in `graph()`.
-  constexpr GraphView old() const {
-    return {old_.nodes,  old_.edges,   old_.values,         old_.shapes,      old_.attributes,
-            new_.tables, old_.regions, new_.strings.view(), new_.dims.view(), new_.scalars};
+  constexpr const GraphView& old() {
+    if (stale_) {
+      view_.tables = span_of(new_.tables);
+      view_.strings = new_.strings.view();
+      view_.dims = new_.dims.view();
+      view_.scalars = new_.scalars.view();
+      stale_ = false;
+    }
+    return view_;
   }
   constexpr std::int32_t users(Value v) const { return users_[slot(v)]; }
   /// Read exactly once.
@@ -98,23 +107,22 @@ class Rewriter {
   constexpr bool is(Value v, op o) const { return v.valid() && v.output == 0 && op_of(v) == o; }
   /// As `is`, and nothing else reads it: the node disappears if its user does.
   constexpr bool is_single(Value v, op o) const { return is(v, o) && single_use(v); }
-  constexpr std::vector<Dim> shape(Value v) const {
-    std::vector<Dim> s;
-    for (Dim d : old().shape(v)) s.push_back(d);
-    return s;
-  }
+  constexpr std::vector<Dim> shape(Value v) const { return old_.shape(v); }
   constexpr bool same_shape(Value a, Value b) const {
-    const GraphView g = old();
-    const auto x = g.shape(a), y = g.shape(b);
-    if (x.size() != y.size()) return false;
-    for (std::size_t i = 0; i < x.size(); ++i)
-      if (x[i] != y[i]) return false;
+    const ValueInfo &x = old_.info(a), &y = old_.info(b);
+    if (x.rank != y.rank) return false;
+    const Dim *p = old_.shapes.data() + x.first_dim, *q = old_.shapes.data() + y.first_dim;
+    for (std::int32_t i = 0; i < x.rank; ++i)
+      if (p[i] != q[i]) return false;
     return true;
   }
-  constexpr bool is_state(Value v) const { return treadle::is_state(old(), v); }
+  constexpr bool is_state(Value v) { return treadle::is_state(old(), v); }
 
   // --- building the new graph -------------------------------------------------------------------------------
-  constexpr Graph& graph() { return new_; }
+  constexpr Graph& graph() {
+    stale_ = true;
+    return new_;
+  }
   /// Where a value of the old graph is in the new one.
   constexpr Value map(Value v) const { return mapped_[slot(v)]; }
   constexpr bool is_done(std::int32_t n) const { return done_[n] != 0; }
@@ -126,7 +134,7 @@ class Rewriter {
   /// Adds a node whose inputs are values of the new graph. Its first output.
   constexpr Value add(const NodeSpec& s) { return {add_node(new_, s), 0}; }
   /// The spec of an old node with inputs in the new graph.
-  constexpr NodeSpec mapped_spec(std::int32_t n) const {
+  constexpr NodeSpec mapped_spec(std::int32_t n) {
     NodeSpec s = spec_of(old(), n);
     for (Value& v : s.inputs) v = map(v);
     return s;
@@ -141,12 +149,13 @@ class Rewriter {
     to.attributes.first = static_cast<std::int32_t>(new_.attributes.size());
     to.outputs.first = static_cast<std::int32_t>(new_.values.size());
     for (std::int32_t i = 0; i < from.inputs.count; ++i) new_.edges.push_back(map(input(n, i)));
-    for (std::int32_t i = 0; i < from.attributes.count; ++i)
-      new_.attributes.push_back(old_.attributes[from.attributes.first + i]);
+    const Attribute* attributes = old_.attributes.data() + from.attributes.first;
+    new_.attributes.insert(new_.attributes.end(), attributes, attributes + from.attributes.count);
     for (std::int32_t o = 0; o < from.outputs.count; ++o) {
       const ValueInfo& v = old_.values[from.outputs.first + o];
       new_.values.push_back({v.dtype, v.rank, static_cast<std::int32_t>(new_.shapes.size())});
-      for (std::int32_t i = 0; i < v.rank; ++i) new_.shapes.push_back(old_.shapes[v.first_dim + i]);
+      const Dim* shape = old_.shapes.data() + v.first_dim;
+      new_.shapes.insert(new_.shapes.end(), shape, shape + v.rank);
       mapped_[from.outputs.first + o] = {made, o};
     }
     new_.nodes.push_back(to);
@@ -187,6 +196,8 @@ class Rewriter {
 
  private:
   Graph old_, new_;
+  GraphView view_;     ///< of the old graph, made once: hooks ask at every node
+  bool stale_ = true;  ///< its pools are in the new graph and may have moved
   std::vector<std::int32_t> users_;
   std::vector<Value> mapped_;  ///< by slot of the old value
   std::vector<char> done_;     ///< by old node

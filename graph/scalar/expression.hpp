@@ -125,7 +125,7 @@ struct Pool {
   constexpr int constant(bool v) { return share({.type = Type::boolean, .bits = v ? 1 : 0}); }
 
   constexpr const Node& operator[](int i) const { return nodes[static_cast<std::size_t>(i)]; }
-  constexpr View view() const { return {nodes, names}; }
+  constexpr View view() const { return {{nodes.data(), nodes.size()}, {names.data(), names.size()}}; }
   constexpr operator View() const { return view(); }
   friend constexpr bool operator==(const Pool&, const Pool&) = default;
 };
