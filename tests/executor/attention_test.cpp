@@ -49,8 +49,8 @@ BOOST_AUTO_TEST_CASE(score_functions) {
   Builder g;
   const auto [q, k, v] = given(g);
   g.input("slopes", f32, {heads});
-  const auto alibi = score_mod([](auto score, auto, auto h, auto q, auto k) {
-    return score - lookup("slopes", h) * abs(q + (length(k) - length(q)) - k);
+  const auto alibi = score_mod([](auto score, auto, auto h, auto i, auto j) {
+    return score - lookup("slopes", h) * abs(i + (length(j) - length(i)) - j);
   });
   const auto capped = score_mod([](auto score, auto, auto, auto, auto) { return 2.0 * tanh(score / 2.0); });
   g.output("alibi", attention(q, k, v, {.mask = causal, .score = alibi}));
@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(a_score_function_of_the_position_alone) {
   Builder g;
   const auto [q, k, v] = given(g);
   const auto parity =
-      score_mod([](auto, auto b, auto h, auto q, auto k) { return where((q + k + h + b) % 2 == 0, 1.0, -1.0); });
+      score_mod([](auto, auto b, auto h, auto i, auto j) { return where((i + j + h + b) % 2 == 0, 1.0, -1.0); });
   g.output("y", attention(q, k, v, {.score = parity}));
   check(g.finish());
 }
@@ -81,7 +81,7 @@ BOOST_AUTO_TEST_CASE(rows_that_see_nothing) {
   Builder g;
   const auto [q, k, v] = given(g);
   const Node y =
-      attention(q, k, v, {.mask = mask_mod([](auto, auto, auto q, auto k) { return (k < q) & (q % 3 != 1); })});
+      attention(q, k, v, {.mask = mask_mod([](auto, auto, auto i, auto j) { return (j < i) & (i % 3 != 1); })});
   g.output("y", y);
   g.output("lse", attention_logsumexp(y));
   const Graph graph = g.finish();
@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(masks_by_batch_element_and_head) {
   g.input("lengths", i32, {batch});
   g.input("reach", i32, {heads});
   const Mask m = key_lengths("lengths") &
-                 mask_mod([](auto, auto h, auto q, auto k) { return abs(q - k) <= lookup<i32>("reach", h); });
+                 mask_mod([](auto, auto h, auto i, auto j) { return abs(i - j) <= lookup<i32>("reach", h); });
   g.output("y", attention(q, k, v, {.mask = m}));
   check(g.finish());
 }
