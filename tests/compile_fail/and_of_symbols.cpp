@@ -4,8 +4,8 @@
 #include "model.hpp"
 
 using namespace treadle;
-inline constexpr auto near = score_mod(
-    [](auto score, auto, auto, auto q, auto k) { return where(k <= q && k >= q - 4, score, score - 1.0); });
+inline constexpr auto near =
+    score_mod([](auto score, auto, auto, auto q, auto k) { return where(k <= q && k >= q - 4, score, score - 1.0); });
 
 inline constexpr auto bad = [] {
   Builder g;
