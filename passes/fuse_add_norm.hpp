@@ -20,7 +20,7 @@ namespace treadle {
 namespace add_norm {
 
 /// The first norm of v whose parameters may stand as early as v; −1: none.
-constexpr std::int32_t norm_of(const Rewriter& r, Value v) {
+constexpr std::int32_t norm_of(Rewriter& r, Value v) {
   for (std::int32_t m = v.node + 1; m < r.old().size(); ++m) {
     const op o = r.old().nodes[m].op;
     if ((o != op::layer_norm && o != op::rms_norm) || !(r.input(m, 0) == v)) continue;

@@ -17,7 +17,7 @@ namespace treadle {
 namespace embeddings {
 
 /// Whether `rows` can be added to embeddings of this shape without widening them.
-constexpr bool fits(const Rewriter& r, Value embedded, Value rows) {
+constexpr bool fits(Rewriter& r, Value embedded, Value rows) {
   const GraphView g = r.old();
   const auto shape = g.shape(embedded), own = g.shape(rows);
   if (own.size() < 2 || own.size() > shape.size()) return false;
@@ -27,7 +27,7 @@ constexpr bool fits(const Rewriter& r, Value embedded, Value rows) {
 }
 
 /// The embedding below v, through one scale; an invalid value if there is none or something else reads it.
-constexpr Value find(const Rewriter& r, Value v, double& factor) {
+constexpr Value find(Rewriter& r, Value v, double& factor) {
   factor = 1;
   if (r.is_single(v, op::scale)) {
     factor = r.old().get_number(v.node, key::factor, 1);

@@ -15,7 +15,7 @@
 namespace treadle {
 namespace gated {
 
-constexpr bool candidate(const Rewriter& r, Value v) {
+constexpr bool candidate(Rewriter& r, Value v) {
   return r.is_single(v, op::linear) && r.old().get_integer(v.node, key::has_residual) == 0 &&
          scales::fixed_at_bind(r, r.input(v.node, 1)) && !r.is_state(r.input(v.node, 0));
 }
