@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""Puts the numbers of a comparison into README.md, between the lines `<!-- numbers -->` and `<!-- end of numbers -->`.
+"""Puts measured numbers into README.md: between `<!-- numbers -->` and `<!-- end of numbers -->` those of a comparison, between
+`<!-- kernels -->` and `<!-- end of kernels -->` those of the attention benchmark.
 
-    build/release/treadle compare --json results.json && python3 scripts/readme_table.py results.json
+    build/release/treadle compare --json results.json
+    build/release/bench/kernels/bench_attention --benchmark_format=json > kernels.json
+    python3 scripts/readme_table.py results.json kernels.json
 """
 import json
 import pathlib
@@ -54,17 +57,36 @@ def table(report):
     return "\n".join(lines)
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    report = json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8"))
-    readme = ROOT / "README.md"
-    text = readme.read_text(encoding="utf-8")
-    block = re.compile(r"(<!-- numbers -->\n).*?(<!-- end of numbers -->)", re.S)
+def kernels(report):
+    """GFLOP/s and the fraction of the FMA peak, one row for each ISA and kind, one column a length."""
+    rows = {}
+    for b in report["benchmarks"]:
+        isa, keys, length, head_dim = b["name"].split("/")
+        if head_dim == "64":
+            rows.setdefault((isa, keys), {})[int(length)] = f"{b['GFLOP/s']:.0f} ({b['fraction']:.0%})"
+    lengths = sorted({length for row in rows.values() for length in row})
+    lines = ["| useful GFLOP/s (of FMA peak) | " + " | ".join(f"length {n}" for n in lengths) + " |", "|---|" + "---|" * len(lengths)]
+    for (isa, keys), row in rows.items():
+        lines.append(f"| {isa}, {keys} | " + " | ".join(row.get(n, "") for n in lengths) + " |")
+    return "\n".join(lines)
+
+
+def replaced(text, mark, content):
+    block = re.compile(rf"(<!-- {mark} -->\n).*?(<!-- end of {mark} -->)", re.S)
     if not block.search(text):
-        sys.exit("readme_table.py: README.md has no <!-- numbers --> … <!-- end of numbers -->")
-    content = table(report)
-    readme.write_text(block.sub(lambda m: f"{m[1]}{content}\n{m[2]}", text), encoding="utf-8")
+        sys.exit(f"readme_table.py: README.md has no <!-- {mark} --> … <!-- end of {mark} -->")
+    return block.sub(lambda m: f"{m[1]}{content}\n{m[2]}", text)
+
+
+def main():
+    if len(sys.argv) not in (2, 3):
+        sys.exit(__doc__)
+    reports = [json.loads(pathlib.Path(name).read_text(encoding="utf-8")) for name in sys.argv[1:]]
+    readme = ROOT / "README.md"
+    text = replaced(readme.read_text(encoding="utf-8"), "numbers", table(reports[0]))
+    if len(reports) == 2:
+        text = replaced(text, "kernels", kernels(reports[1]))
+    readme.write_text(text, encoding="utf-8")
 
 
 main()
