@@ -1,5 +1,4 @@
-// expect: model_has_a_repeat_that_changes_the_shape<.*leaf<2>\{"h"\}.*\[batch, seq, 96\].*\[batch, seq,
-// 64\].*line\{10\}
+// expect: model_has_a_repeat_that_changes_the_shape<.*leaf<2>\{"h"\}.*\[batch, seq, 96\].*\[batch, seq, 64\].*line\{10\}
 #include <treadle/graph/builder.hpp>
 
 #include "model.hpp"

@@ -1,5 +1,4 @@
-// expect: model_has_a_duplicate_name<.*leaf<9>\{"q.weight"\}.*in_op<10>\{"parameter"\}.*a name not used
-// before.*line\{10\}
+// expect: model_has_a_duplicate_name<.*leaf<9>\{"q.weight"\}.*in_op<10>\{"parameter"\}.*a name not used before.*line\{10\}
 #include <treadle/graph/builder.hpp>
 
 #include "model.hpp"

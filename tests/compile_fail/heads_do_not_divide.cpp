@@ -1,5 +1,4 @@
-// expect: model_has_heads_that_do_not_divide_the_width<.*leaf<5>\{"attn"\}.*scope<4>\{"h.#"\}.*7 heads.*a divisor of
-// width 64.*line\{11\}
+// expect: model_has_heads_that_do_not_divide_the_width<.*leaf<5>\{"attn"\}.*scope<4>\{"h.#"\}.*7 heads.*a divisor of width 64.*line\{10\}
 #include <treadle/graph/builder.hpp>
 
 #include "model.hpp"

@@ -1,5 +1,4 @@
-// expect: model_has_a_function_that_cannot_be_traced<.*"mask".*if or \?: on a traced value.*where\(condition, a,
-// b\).*line\{15\}
+// expect: model_has_a_function_that_cannot_be_traced<.*"mask".*if or \?: on a traced value.*where\(condition, a, b\).*line\{15\}
 #include <treadle/graph/builder.hpp>
 
 #include "model.hpp"
