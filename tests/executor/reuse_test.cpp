@@ -110,6 +110,26 @@ BOOST_AUTO_TEST_CASE(scaled_weights_are_scaled_while_they_are_packed) {
   for (const std::int64_t n : {0, 1, 7}) check_results(g, {{"n", n}});
 }
 
+BOOST_AUTO_TEST_CASE(a_folded_scale_costs_nothing_in_a_run) {
+  const Graph declared = parse_graph(x + R"(
+%1 = parameter "w" () : f32[48, 32]
+%2 = linear (%0, %1) {has_bias=0, has_residual=0, function=none} : f32[n, 48]
+%3 = scale (%2) {factor=0.25} : f32[n, 48]
+%4 = softmax (%3) : f32[n, 48]
+%5 = output "y" (%4) : f32[n, 48]
+)");
+  const auto bytes = [](const BoundModel& m) {
+    double sum = 0;
+    for (const StepInfo& s : m.steps()) sum += s.bytes;
+    return sum;
+  };
+  const BoundModel before = bound(declared, {{"n", 10}}), after = bound(optimise(declared), {{"n", 10}});
+  BOOST_TEST(before.steps().size() == 3u);
+  BOOST_TEST(after.steps().size() == 2u);
+  BOOST_TEST(bytes(before) - bytes(after) == 2 * 4 * 10 * 48);  // read and written once less
+  check_results(optimise(declared), {{"n", 10}});
+}
+
 BOOST_AUTO_TEST_CASE(elementwise_results_lie_over_their_operands) {
   const Graph g = parse_graph(x + R"(
 %1 = activation (%0) {function=relu} : f32[n, 32]
