@@ -4,6 +4,7 @@
 #include <treadle/backends/names.hpp>
 #include <treadle/backends/reference/reference.hpp>
 #include <treadle/backends/sizes.hpp>
+#include <treadle/graph/copy.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -11,26 +12,6 @@
 
 namespace treadle {
 namespace {
-
-Graph copy_tables(GraphView g) {
-  Graph c;
-  const auto copy = [](const auto& from, auto& to) { to.assign(from.begin(), from.end()); };
-  copy(g.nodes, c.nodes);
-  copy(g.edges, c.edges);
-  copy(g.values, c.values);
-  copy(g.shapes, c.shapes);
-  copy(g.attributes, c.attributes);
-  copy(g.tables, c.tables);
-  copy(g.regions, c.regions);
-  copy(g.strings.chars, c.strings.chars);
-  copy(g.strings.entries, c.strings.entries);
-  copy(g.dims.atoms, c.dims.atoms);
-  copy(g.dims.terms, c.dims.terms);
-  copy(g.dims.sums, c.dims.sums);
-  copy(g.scalars.nodes, c.scalars.nodes);
-  copy(g.scalars.names, c.scalars.names);
-  return c;
-}
 
 std::span<const std::int64_t> shape_of(const TensorView& t) {
   return {t.shape.data(), static_cast<std::size_t>(t.rank)};
@@ -100,12 +81,14 @@ struct BoundModel::Implementation {
   std::vector<Port> inputs, outputs;
   std::vector<TensorView> given, wanted;  // of a run; here so that runs allocate nothing
   mutable std::vector<StepInfo> infos;
+  mutable std::vector<BufferInfo> buffers;
 
   void check_parameters() const;
   void find_ports(const DimValues& sizes);
   void bind_reference(const DimValues& sizes);
   TensorView check(const NamedTensor& t, const Port& port, const char* what) const;
   void describe_steps() const;
+  void describe_buffers() const;
 
   TensorView state_view(std::size_t i) {
     if (backend->has_isas) return states[i].view;
@@ -128,7 +111,7 @@ BoundModel::BoundModel(GraphView graph, const Parameters& parameters, BindOption
   if (options.threads < 0 || options.threads > most_threads)
     throw Error(std::to_string(options.threads) + " threads; 0 (all) to " + std::to_string(most_threads) + " is right");
   m.float64 = options.float64;
-  m.graph = copy_tables(graph);
+  m.graph = copy_of(graph);
   m.constants.parameters = parameters;
   if (m.backend->has_isas) {
     m.kernels = &choose_table(options.isa);
@@ -343,19 +326,28 @@ void BoundModel::Implementation::describe_steps() const {
     info.work_items = s.work.items;
     info.at_bind = s.at_bind;
     if (s.at_bind) info.useful_flops = info.executed_flops = info.bytes = 0;
-    if (const auto* a = std::get_if<plan::Call<kernel::Attention>>(&s.call);
-        a != nullptr && s.mask >= 0 && !s.at_bind) {
+    const auto* a = std::get_if<plan::Call<kernel::Attention>>(&s.call);
+    if (a != nullptr && s.mask >= 0 && !s.at_bind) {
       // The kernel's tiles, as its work items and ISA show them: strips of whole vectors of queries, 192 or 128 keys.
       const TensorView& q = a->arguments.q;
       const std::int64_t heads = std::max<std::int64_t>(q.shape[0] * q.shape[1], 1);
       const std::int64_t strips = std::max<std::int64_t>(static_cast<std::int64_t>(s.work.items) / heads, 1);
       const std::int64_t vectors = ((q.shape[2] + strips - 1) / strips + 7) / 8;
       const std::int64_t strip = std::clamp<std::int64_t>(vectors * 8, 8, mask::Tiles::max_strip);
-      const mask::Counts c = executor->count(s, strip, info.isa == "avx512" ? 192 : 128);
-      const double per_pair = 2.0 * static_cast<double>(a->arguments.q.shape[3] + a->arguments.v.shape[3]);
-      info.useful_flops = per_pair * static_cast<double>(c.useful);
-      info.executed_flops = per_pair * static_cast<double>(c.executed);
+      const std::int64_t block = info.isa == "avx512" ? 192 : 128;
+      info.form = "masked tiles of " + std::to_string(strip) + " x " + std::to_string(block);
+      info.upper_bound = !executor->countable(s);
+      if (!info.upper_bound) {
+        const mask::Counts c = executor->count(s, strip, block);
+        const double per_pair = 2.0 * static_cast<double>(a->arguments.q.shape[3] + a->arguments.v.shape[3]);
+        info.useful_flops = per_pair * static_cast<double>(c.useful);
+        info.executed_flops = per_pair * static_cast<double>(c.executed);
+      }
+    } else if (a != nullptr) {
+      info.form = "all keys";
     }
+    if (const auto* l = std::get_if<plan::Call<kernel::LinearAttention>>(&s.call))
+      info.form = l->arguments.causal ? "chunks with a running state" : "one state over all keys";
     for (const plan::Operand& o : s.operands) {
       const plan::Buffer& b = p.buffers[static_cast<std::size_t>(o.view.buffer)];
       if (!o.written || b.place != plan::Place::arena) continue;
@@ -370,6 +362,29 @@ void BoundModel::Implementation::describe_steps() const {
 std::span<const StepInfo> BoundModel::steps() const {
   implementation_->describe_steps();
   return implementation_->infos;
+}
+
+void BoundModel::Implementation::describe_buffers() const {
+  buffers.clear();
+  if (!executor) return;
+  const plan::Plan& p = executor->plan();
+  std::vector<int> at(p.buffers.size(), -1);
+  for (const plan::Step& s : p.steps) {
+    for (const plan::Operand& o : s.operands) {
+      const auto i = static_cast<std::size_t>(o.view.buffer);
+      const plan::Buffer& b = p.buffers[i];
+      if (!o.written || b.place != plan::Place::arena || at[i] >= 0) continue;
+      at[i] = static_cast<int>(buffers.size());
+      const std::string op(name(graph.nodes[static_cast<std::size_t>(s.node)].op));
+      buffers.push_back({s.name.empty() ? op : op + " " + s.name, s.node, b.offset, b.bytes,
+                         static_cast<std::size_t>(b.first), static_cast<std::size_t>(b.last)});
+    }
+  }
+}
+
+std::span<const BufferInfo> BoundModel::buffers() const {
+  implementation_->describe_buffers();
+  return implementation_->buffers;
 }
 
 std::string BoundModel::describe() const {

@@ -52,11 +52,21 @@ struct StepInfo {
   std::string_view isa;
   double useful_flops = 0;    ///< what the mask keeps
   double executed_flops = 0;  ///< what the tiles compute
+  bool upper_bound = false;   ///< the mask reads tables that only a run gives, and none has run: all pairs count
   double bytes = 0;           ///< operands read and results written, each once
   std::size_t work_items = 0;
   bool at_bind = false;   ///< depends on nothing that changes between runs: ran when the model was bound, costs nothing
+  std::string form;       ///< chosen at bind, where the kernel has several; else empty
   bool in_arena = false;  ///< whether the result lies in the arena (else: the caller's memory or a state)
   std::size_t arena_offset = 0, arena_bytes = 0;
+};
+
+/// A buffer of the arena: results that live for some steps.
+struct BufferInfo {
+  std::string name;        ///< op and full name of the node whose step writes it first
+  std::int32_t node = -1;  ///< that node
+  std::size_t offset = 0, bytes = 0;
+  std::size_t first_step = 0, last_step = 0;  ///< the first writes it, the last reads it; into steps()
 };
 
 /// Movable, not copyable. One run at a time per object; any number of objects run at the same time in different
@@ -108,6 +118,8 @@ class BoundModel {
   std::string_view isa() const;
   int threads() const;
   std::span<const StepInfo> steps() const;
+  /// The memory plan, in the order of the first steps. Buffers may share memory if no step needs both.
+  std::span<const BufferInfo> buffers() const;
   /// One line per step: node, kernel, backend, ISA, arena offset and size.
   std::string describe() const;
 

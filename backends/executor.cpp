@@ -212,6 +212,7 @@ void Executor::run(std::span<const TensorView> inputs, std::span<const TensorVie
   } catch (const std::invalid_argument& e) {
     throw Error(e.what());
   }
+  has_run_ = true;
   for (std::int32_t& bad : plan_.bad) bad = 0;
   for (const Step& s : plan_.steps)
     if (!s.at_bind) std::visit([&](const auto& c) { execute(c, s.work, s.flops + s.bytes); }, s.call);

@@ -24,6 +24,8 @@ class Executor {
   const Plan& plan() const { return plan_; }
   std::size_t workspace_bytes() const { return workspace_stride_ * static_cast<std::size_t>(threads_.slots()); }
   std::size_t staging_bytes() const { return staging_bytes_; }
+  /// Whether a step's mask has all that it looks up: one that reads the caller's memory has it after a run only.
+  bool countable(const Step& step) const { return has_run_ || !masks_[static_cast<std::size_t>(step.mask)].callers; }
   /// Pairs that a step's mask keeps and that its tiles cover, over all heads, with the tables bound last. Allocates.
   mask::Counts count(const Step& step, std::int64_t strip, std::int64_t block) const;
 
@@ -47,6 +49,7 @@ class Executor {
   std::size_t workspace_stride_ = 0, staging_bytes_ = 0;
   std::vector<std::shared_ptr<void>> staging_;  ///< inputs, then outputs
   std::vector<char> staged_;
+  bool has_run_ = false;
   std::vector<BoundMask> masks_;
   std::vector<BoundScore> scores_;
   std::vector<Call<kernel::Copy>> copies_;  ///< of staged inputs and outputs

@@ -1,12 +1,15 @@
-// `treadle explain MODEL`: an example model before and after each pass, and the plan that runs.
+// `treadle explain MODEL`: what each pass does to an example model and what it saves, and the plan that runs.
 
 #include "arguments.hpp"
 #include "command.hpp"
+#include "explain_report.hpp"
+#include "report.hpp"
 
 #include <treadle/backends/backend.hpp>
-#include <treadle/backends/bound_model.hpp>
-#include <treadle/backends/dim_values.hpp>
 #include <treadle/backends/error.hpp>
+#include <treadle/graph/copy.hpp>
+#include <treadle/graph/dot.hpp>
+#include <treadle/graph/json.hpp>
 #include <treadle/graph/text.hpp>
 #include <treadle/models/examples.hpp>
 #include <treadle/passes/pipeline.hpp>
@@ -14,85 +17,119 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <charconv>
+#include <utility>
 
 namespace treadle::cli {
 
 namespace {
 
-/// "2 attention, 12 linear, …", inputs and parameters aside.
-std::string counts(GraphView g) {
-  std::string text;
-  for (int i = 0; i < op_count; ++i) {
-    const int n = g.count(static_cast<op>(i));
-    if (n > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", n, op_names[i]);
-  }
-  return text;
-}
-
 struct Typed {
-  std::string model, backend, isa, dims;
-  bool brief = false;
+  std::string model, backend, isa, dims, format = "text", pass, output;
+  bool before = false, after = false;
 };
 
-/// "seq=128,batch=2" over the model's dims; those not named get a small number.
-std::vector<NamedSize> sizes_of(const std::vector<std::string>& names, const std::string& text) {
-  std::map<std::string, std::int64_t> values;
-  for (const std::string& n : names) values[n] = n == "batch" ? 1 : n == "fresh" ? 1 : 32;
-  if (!text.empty()) {
-    for (const std::string& part : split(text)) {
-      const auto sides = split(part, '=');
-      if (sides.size() != 2)
-        throw Error(fmt::format("--dims has '{}': write NAME=NUMBER with commas, such as batch=2,seq=128", part));
-      if (!values.contains(sides[0]))
-        throw Error(fmt::format("the model has no dim '{}': its dims are {}", sides[0], join(names)));
-      values[sides[0]] = parse_integer(sides[1], fmt::format("dim '{}'", sides[0]), 0, std::int64_t{1} << 40);
-    }
+const models::Entry& find_model(const std::string& name) {
+  std::vector<std::string> names;
+  for (const models::Entry& e : models::all) {
+    if (e.name == name) return e;
+    names.emplace_back(e.name);
   }
-  std::vector<NamedSize> sizes;
-  for (const std::string& n : names) sizes.push_back({n, values[n]});
-  return sizes;
+  throw Error(name.empty() ? fmt::format("name a model: {}", join(names))
+                           : fmt::format("unknown model '{}': the models are {}", name, join(names)));
+}
+
+/// What a length is if nobody says: small, but long enough that tiles show.
+std::int64_t usual_size(std::string_view name) {
+  if (name == "batch" || name == "fresh") return 1;
+  if (name == "seq" || name.ends_with("_len")) return 128;
+  return 32;
+}
+
+/// "seq=128,batch=2" over the model's dims.
+DimValues sizes_of(const std::vector<std::string>& names, const std::string& text) {
+  DimValues values;
+  for (const std::string& n : names) values[n] = usual_size(n);
+  if (text.empty()) return values;
+  std::vector<std::string> given;
+  for (const std::string& part : split(text)) {
+    const auto sides = split(part, '=');
+    if (sides.size() != 2)
+      throw Error(fmt::format("--dims has '{}': write NAME=NUMBER with commas, such as batch=2,seq=128", part));
+    if (!values.contains(sides[0]))
+      throw Error(fmt::format("the model has no dim '{}': its dims are {}", sides[0], join(names)));
+    if (std::find(given.begin(), given.end(), sides[0]) != given.end())
+      throw Error(fmt::format("--dims gives dim '{}' twice", sides[0]));
+    given.push_back(sides[0]);
+    values[sides[0]] = parse_integer(sides[1], fmt::format("dim '{}'", sides[0]), 0, std::int64_t{1} << 40);
+  }
+  return values;
+}
+
+/// The graph after a pass that is named or numbered, as the report numbers them.
+Graph graph_after(const Graph& graph, const std::string& pass) {
+  std::vector<std::pair<std::string, Graph>> stages;
+  Graph last = optimise(graph, [&](const PassReport& report, GraphView before, GraphView) {
+    if (!stages.empty()) stages.back().second = copy_of(before);
+    stages.emplace_back(report.pass, Graph());
+  });
+  if (!stages.empty()) stages.back().second = std::move(last);
+  std::size_t number = 0;
+  const auto [end, error] = std::from_chars(pass.data(), pass.data() + pass.size(), number);
+  if (error == std::errc() && end == pass.data() + pass.size()) {
+    if (number < 1 || number > stages.size())
+      throw Error(fmt::format("--pass is {}: the passes are numbered from 1 to {}", pass, stages.size()));
+    return stages[number - 1].second;
+  }
+  std::vector<std::string> names, numbers;
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    if (std::find(names.begin(), names.end(), stages[i].first) == names.end()) names.push_back(stages[i].first);
+    if (stages[i].first == pass) numbers.push_back(std::to_string(i + 1));
+  }
+  if (numbers.empty()) throw Error(fmt::format("unknown pass '{}': the passes are {}", pass, join(names)));
+  if (numbers.size() > 1)
+    throw Error(fmt::format("pass '{}' runs {} times: give one of the numbers {} instead", pass, numbers.size(),
+                            join(numbers)));
+  return stages[std::stoul(numbers[0]) - 1].second;
+}
+
+std::string picture(const Graph& g, const std::string& format, std::string_view title) {
+  if (format == "dot") return to_dot(g, title);
+  if (format == "json") return treadle::to_json(g);
+  return treadle::to_text(g);
 }
 
 int run(const Typed& t) {
-  const auto* end = std::end(models::all);
-  const auto* entry =
-      std::find_if(std::begin(models::all), end, [&](const models::Entry& e) { return e.name == t.model; });
-  if (entry == end) {
-    std::vector<std::string> names;
-    for (const models::Entry& e : models::all) names.emplace_back(e.name);
-    throw Error(t.model.empty() ? fmt::format("name a model: {}", join(names))
-                                : fmt::format("unknown model '{}': the models are {}", t.model, join(names)));
-  }
-  const std::string backend = parse_backend(t.backend.empty() ? "tbb" : t.backend), isa = parse_isa(t.isa);
-  const Graph graph = entry->build();
-  const auto dims = dim_names(graph);
-  const auto sizes = sizes_of(dims, t.dims);
+  const models::Entry& entry = find_model(t.model);
+  if (t.format != "text" && t.format != "dot" && t.format != "json")
+    throw Error(fmt::format("unknown format '{}': the formats are text, dot, json", t.format));
+  if (t.before + t.after + !t.pass.empty() > 1)
+    throw Error("--before, --after and --pass each name one graph: give one of them");
+  ExplainOptions options;
+  options.backend = parse_backend(t.backend.empty() ? "tbb" : t.backend);
+  options.isa = parse_isa(t.isa);
+  if (options.backend == "reference" && !t.isa.empty())
+    throw Error("backend 'reference' has no ISAs: leave out --isa, or use simd or tbb");
+  const Graph graph = entry.build();
+  options.dims = sizes_of(dim_names(graph), t.dims);
+  if (!t.output.empty()) require_writable(t.output);
 
-  fmt::print("{}: {}\n\n== as declared: {}\n{}", entry->name, entry->summary, counts(graph), to_text(graph));
-  const auto observer = [&](const PassReport& report, GraphView before, GraphView after) {
-    const std::string text = to_text(after);
-    if (text == to_text(before)) {
-      fmt::print("\n== {}: changes nothing\n", report.pass);
-    } else {
-      fmt::print("\n== {}: {} rewrite{}; {}\n{}", report.pass, report.rewrites, report.rewrites == 1 ? "" : "s",
-                 counts(after), t.brief ? "" : text);
-    }
-  };
-  const Graph better = optimise(graph, observer);
-  if (t.brief) fmt::print("\n== after the passes\n{}", to_text(better));
-
-  DimValues values;
-  std::string bound;
-  for (const NamedSize& s : sizes) {
-    values[std::string(s.name)] = s.value;
-    bound += fmt::format("{}{}={}", bound.empty() ? "" : ", ", s.name, s.value);
+  std::string text;
+  if (t.before) {
+    text = picture(graph, t.format, fmt::format("{}, as declared", entry.name));
+  } else if (!t.pass.empty()) {
+    text = picture(graph_after(graph, t.pass), t.format, fmt::format("{}, after pass {}", entry.name, t.pass));
+  } else if (t.after || t.format == "dot") {
+    text = picture(optimise(graph), t.format, fmt::format("{}, after the passes", entry.name));
+  } else {
+    const Explanation e = explain(entry.name, entry.summary, graph, options);
+    text = t.format == "json" ? to_json(e) : to_text(e, t.output.empty() && colours_wanted());
   }
-  BoundModel model(better, Parameters::random(better, 1, values), {.backend = backend, .isa = isa});
-  model.bind_dims(sizes);
-  fmt::print("\n== plan for {}: backend {}, {}{}, {} beside parameters and inputs\n{}", bound, model.backend(),
-             model.isa(), model.threads() > 1 ? fmt::format(", {} threads", model.threads()) : "",
-             bytes_text(static_cast<double>(model.planned_bytes())), model.describe());
+  if (t.output.empty()) {
+    fmt::print("{}", text);
+  } else {
+    replace_file(t.output, text);
+  }
   return 0;
 }
 
@@ -100,16 +137,24 @@ int run(const Typed& t) {
 
 Command add_explain(CLI::App& app) {
   CLI::App* sub =
-      app.add_subcommand("explain", "Show an example model before and after each pass, and the plan that runs.");
+      app.add_subcommand("explain",
+                         "Show what each pass does to an example model and what it saves, and the plan that runs:\n"
+                         "kernels, forms and memory. With --before, --after, --pass or --format dot: one graph.");
   static Typed t;
   sub->add_option("model", t.model, "Name of the model")->type_name("MODEL");
-  sub->add_option("--dims", t.dims, "Lengths to plan for, such as batch=2,seq=128")->type_name("LIST");
+  sub->add_option("--format", t.format, "text (default), json, or dot for Graphviz")->type_name("NAME");
+  sub->add_flag("--before", t.before, "Only the graph as declared");
+  sub->add_flag("--after", t.after, "Only the graph after all passes");
+  sub->add_option("--pass", t.pass, "Only the graph after this pass, by name or number")->type_name("NAME");
+  sub->add_option("--dims", t.dims, "Lengths to plan for, such as batch=2,seq=128 (batch=1,seq=128)")
+      ->type_name("LIST");
   sub->add_option("--backend", t.backend, "reference, simd or tbb (default)")->type_name("NAME");
-  sub->add_option("--isa", t.isa, "Instruction set (the best that this CPU has)")->type_name("NAME");
-  sub->add_flag("--brief", t.brief, "Only the first and the last graph in full");
+  sub->add_option("--isa", t.isa, "Instruction set, see `treadle backends` (the best that this CPU has)")
+      ->type_name("NAME");
+  sub->add_option("--output", t.output, "Write to a file instead of the screen")->type_name("FILE");
   std::string list = "Models:\n";
   for (const models::Entry& e : models::all) list += fmt::format("  {:<20} {}\n", e.name, e.summary);
-  sub->footer(list);
+  sub->footer(list + "\ndocs/explain.md says what the columns mean.");
   return {sub, [] { return run(t); }};
 }
 

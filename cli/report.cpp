@@ -175,13 +175,19 @@ void end_when_interrupted(const char* sentence) {
   std::signal(SIGTERM, on_signal);
 }
 
-Table::Table() {
-  const char* no_colour = std::getenv("NO_COLOR");
+namespace {
+bool dumb_terminal() {
   const char* terminal = std::getenv("TERM");
-  const bool dumb = terminal != nullptr && std::strcmp(terminal, "dumb") == 0;
-  colour_ = isatty(STDOUT_FILENO) != 0 && (no_colour == nullptr || *no_colour == '\0') && !dumb;
-  live_ = isatty(STDERR_FILENO) != 0 && !dumb;
+  return terminal != nullptr && std::strcmp(terminal, "dumb") == 0;
 }
+}  // namespace
+
+bool colours_wanted() {
+  const char* no_colour = std::getenv("NO_COLOR");
+  return isatty(STDOUT_FILENO) != 0 && (no_colour == nullptr || *no_colour == '\0') && !dumb_terminal();
+}
+
+Table::Table() : colour_(colours_wanted()), live_(isatty(STDERR_FILENO) != 0 && !dumb_terminal()) {}
 
 std::string Table::dim(const std::string& text) const { return colour_ ? "\033[2m" + text + "\033[0m" : text; }
 std::string Table::bold(const std::string& text) const { return colour_ ? "\033[1m" + text + "\033[0m" : text; }

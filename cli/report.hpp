@@ -53,6 +53,9 @@ void replace_file(const std::string& path, const std::string& text);
 /// On SIGINT and SIGTERM: say `sentence` on stderr and end with 130, but never between the two steps of `replace_file`.
 void end_when_interrupted(const char* sentence);
 
+/// Whether stdout is a terminal that shows colours, and NO_COLOR is not set.
+bool colours_wanted();
+
 /// Prints the table to stdout row by row, and progress to stderr if that is a terminal.
 class Table {
  public:

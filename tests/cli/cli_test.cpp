@@ -1,5 +1,7 @@
 // The binary itself: exit codes, sentences, and the files that it writes.
 
+#include <cli/support.hpp>
+
 #include <boost/test/unit_test.hpp>
 
 #include <nlohmann/json.hpp>
@@ -20,56 +22,9 @@
 #include <thread>
 #include <vector>
 
-namespace fs = std::filesystem;
+using namespace treadle::test;
 
 namespace {
-
-struct Outcome {
-  int code = -1;
-  std::string out, error;
-};
-
-std::string read(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-/// A folder that is gone when the test ends.
-struct Folder {
-  fs::path path;
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "treadle_cli_XXXXXX").string();
-    path = mkdtemp(name.data());
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  std::string operator/(const std::string& name) const { return (path / name).string(); }
-};
-
-Outcome run(const std::string& arguments) {
-  const Folder folder;
-  const std::string command = std::string("'") + TREADLE_CLI_PATH + "' " + arguments + " >'" + folder / "out" +
-                              "' 2>'" + folder / "error" + "'";
-  const int status = std::system(command.c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read(folder / "out"), read(folder / "error")};
-}
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-/// Exit code 2, nothing on stdout, one line on stderr that holds the part.
-void check_refused(const std::string& arguments, const std::string& part) {
-  BOOST_TEST_CONTEXT(arguments) {
-    const Outcome o = run(arguments);
-    BOOST_TEST(o.code == 2);
-    BOOST_TEST(o.out.empty());
-    BOOST_TEST(std::count(o.error.begin(), o.error.end(), '\n') == 1);
-    BOOST_TEST(has(o.error, part), o.error << " lacks " << part);
-  }
-}
 
 /// A float32 .npy file with zeros, or whatever header is asked for.
 void write_npy(const std::string& path, const std::string& shape, std::size_t bytes, const std::string& descr = "<f4",
@@ -141,8 +96,6 @@ BOOST_AUTO_TEST_CASE(wrong_command_lines_are_one_sentence) {
   check_refused("compare dense", "unexpected argument 'dense'");
   check_refused("verify", "paths");
   check_refused("verify /nowhere", "/nowhere");
-  check_refused("explain wibble", "the models are tiny_gpt");
-  check_refused("explain tiny_gpt --dims sequence=5", "no dim 'sequence'");
   check_refused("peak --threads x", "whole number");
 }
 
@@ -331,14 +284,6 @@ BOOST_AUTO_TEST_CASE(verify_passes_fails_and_names_what_is_missing) {
   check_refused("verify '" + f / "broken.json" + "'", "broken.json");
   write("softmax", "softmax", R"({"axis": "last"})", "[0, 0, 2]");
   check_refused("verify '" + f / "softmax.json" + "'", "a whole number is needed");
-}
-
-BOOST_AUTO_TEST_CASE(explain_shows_passes_and_plan) {
-  const Outcome o = run("explain written_out --dims batch=1,seq=16 --backend simd");
-  BOOST_TEST_REQUIRE(o.code == 0, o.error);
-  BOOST_TEST(has(o.out, "== as declared"));
-  BOOST_TEST(has(o.out, "fuse_attention: 1 rewrite"));
-  BOOST_TEST(has(o.out, "== plan for batch=1, seq=16"));
 }
 
 BOOST_AUTO_TEST_CASE(backends_are_listed) {
