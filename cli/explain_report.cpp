@@ -232,12 +232,15 @@ class TextWriter {
     columns(fmt::format("{:<{}}  {:<{}}{:>6}{:>11}{:>11}{:>12}  {}", "node", width, "kernel", kernel_width, "steps",
                         "FLOPs", "executed", "bytes", "form"));
     for (const auto& [text, f] : rows) {
-      std::string line = fmt::format("{:<{}}  {:<{}}", text, width,
-                                     f->steps == 0 ? without_step(g.nodes[f->node].op, *f) : f->kernel, kernel_width);
-      if (f->steps > 0)
-        line += fmt::format("{:>6}", f->steps) + right(flops_text(f->useful_flops, f->upper_bound), 11) +
+      std::string line = left(text, width) + "  ";
+      if (f->steps == 0) {
+        line += without_step(g.nodes[f->node].op, *f);
+      } else {
+        line += fmt::format("{:<{}}{:>6}", f->kernel, kernel_width, f->steps) +
+                right(flops_text(f->useful_flops, f->upper_bound), 11) +
                 right(flops_text(f->executed_flops, f->upper_bound), 11) + right(bytes_text(f->bytes), 12) +
                 (f->form.empty() ? "" : "  " + f->form);
+      }
       out_ += line + "\n";
     }
   }

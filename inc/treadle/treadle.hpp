@@ -1,0 +1,1 @@
+/tmp/e1m/treadle.hpp
