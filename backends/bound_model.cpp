@@ -346,8 +346,12 @@ void BoundModel::Implementation::describe_steps() const {
     } else if (a != nullptr) {
       info.form = "all keys";
     }
-    if (const auto* l = std::get_if<plan::Call<kernel::LinearAttention>>(&s.call))
-      info.form = l->arguments.causal ? "chunks with a running state" : "one state over all keys";
+    if (const auto* l = std::get_if<plan::Call<kernel::LinearAttention>>(&s.call)) {
+      const bool quadratic = l->kernel->run == kernels->linear_attention_quadratic.run;
+      info.form = quadratic             ? "quadratic, without a state"
+                  : l->arguments.causal ? "chunks with a running state"
+                                        : "one state over all keys";
+    }
     for (const plan::Operand& o : s.operands) {
       const plan::Buffer& b = p.buffers[static_cast<std::size_t>(o.view.buffer)];
       if (!o.written || b.place != plan::Place::arena) continue;
