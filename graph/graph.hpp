@@ -231,21 +231,24 @@ constexpr std::int32_t add_node(Graph& g, const NodeSpec& s) {
   n.leaf = s.leaf;
   n.line = s.line;
   n.inputs = {static_cast<std::int32_t>(g.edges.size()), static_cast<std::int32_t>(s.inputs.size())};
-  g.edges.insert(g.edges.end(), s.inputs.begin(), s.inputs.end());
+  const Value* inputs = s.inputs.data();  // loops over pointers: see Strings::intern
+  for (std::int32_t i = 0; i < n.inputs.count; ++i) g.edges.push_back(inputs[i]);
   n.attributes = {static_cast<std::int32_t>(g.attributes.size()), static_cast<std::int32_t>(s.attributes.size())};
-  g.attributes.insert(g.attributes.end(), s.attributes.begin(), s.attributes.end());
+  const Attribute* attributes = s.attributes.data();
+  for (std::int32_t i = 0; i < n.attributes.count; ++i) g.attributes.push_back(attributes[i]);
   n.outputs = {static_cast<std::int32_t>(g.values.size()), static_cast<std::int32_t>(s.outputs.size())};
   for (const OutputSpec& o : s.outputs) {
     g.values.push_back(
         {o.dtype, static_cast<std::int32_t>(o.shape.size()), static_cast<std::int32_t>(g.shapes.size())});
-    g.shapes.insert(g.shapes.end(), o.shape.begin(), o.shape.end());
+    const Dim* shape = o.shape.data();
+    for (std::size_t i = 0, rank = o.shape.size(); i < rank; ++i) g.shapes.push_back(shape[i]);
   }
   g.nodes.push_back(n);
   return static_cast<std::int32_t>(g.nodes.size()) - 1;
 }
 
 /// The spec that would add node `n` again; region and inputs still name the old graph.
-constexpr NodeSpec spec_of(GraphView g, std::int32_t n) {
+constexpr NodeSpec spec_of(const GraphView& g, std::int32_t n) {
   const NodeData& d = g.nodes[n];
   NodeSpec s;
   s.op = d.op;

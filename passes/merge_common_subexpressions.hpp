@@ -15,9 +15,10 @@
 namespace treadle {
 namespace cse {
 
-constexpr bool reads_state(GraphView g, std::int32_t n) {
-  for (Value v : g.inputs(n))
-    if (is_state(g, v)) return true;
+constexpr bool reads_state(const GraphView& g, std::int32_t n) {
+  const Value* inputs = g.edges.data() + g.nodes[n].inputs.first;  // loops over pointers: see Strings::intern
+  for (std::int32_t i = 0, count = g.nodes[n].inputs.count; i < count; ++i)
+    if (is_state(g, inputs[i])) return true;
   return false;
 }
 
@@ -25,16 +26,18 @@ constexpr bool reads_state(GraphView g, std::int32_t n) {
 using Twins = std::vector<std::int32_t>;
 
 /// Same op, region, inputs (after merging) and attributes. Outputs then are the same too.
-constexpr bool same(GraphView g, const Twins& twins, std::int32_t a, std::int32_t b) {
+constexpr bool same(const GraphView& g, const Twins& twins, std::int32_t a, std::int32_t b) {
   const NodeData &x = g.nodes[a], &y = g.nodes[b];
   if (x.region != y.region || x.inputs.count != y.inputs.count || x.attributes.count != y.attributes.count)
     return false;
+  const Value *edges = g.edges.data(), *of_x = edges + x.inputs.first, *of_y = edges + y.inputs.first;
   for (int i = 0; i < x.inputs.count; ++i) {
-    const Value p = g.edges[x.inputs.first + i], q = g.edges[y.inputs.first + i];
-    if (twins[p.node] != twins[q.node] || p.output != q.output) return false;
+    const Value p = of_x[i], q = of_y[i];
+    if (p.output != q.output || twins[p.node] != twins[q.node]) return false;
   }
+  const Attribute* attributes = g.attributes.data();
   for (int i = 0; i < x.attributes.count; ++i) {
-    const Attribute &p = g.attributes[x.attributes.first + i], &q = g.attributes[y.attributes.first + i];
+    const Attribute &p = attributes[x.attributes.first + i], &q = attributes[y.attributes.first + i];
     if (p.key != q.key || p.kind != q.kind) return false;
     if (p.kind != AttributeKind::table && !(p == q)) return false;
     if (p.kind != AttributeKind::table || p.integer == q.integer) continue;
@@ -45,7 +48,7 @@ constexpr bool same(GraphView g, const Twins& twins, std::int32_t a, std::int32_
   return true;
 }
 
-constexpr Twins find_twins(GraphView g) {
+constexpr Twins find_twins(const GraphView& g) {
   Twins twins;
   std::vector<std::vector<std::int32_t>> seen(op_count);  // candidates, by op
   for (std::int32_t n = 0; n < g.size(); ++n) {

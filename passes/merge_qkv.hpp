@@ -23,7 +23,7 @@ constexpr bool own_parameter(Rewriter& r, Value v) {
 
 /// Whether n is a projection that may be joined with others.
 constexpr bool candidate(Rewriter& r, std::int32_t n) {
-  const GraphView g = r.old();
+  const GraphView& g = r.old();
   if (g.nodes[n].op != op::linear || g.get_integer(n, key::has_residual) != 0) return false;
   for (int i = 1; i < g.nodes[n].inputs.count; ++i)
     if (!own_parameter(r, r.input(n, i))) return false;
@@ -31,8 +31,8 @@ constexpr bool candidate(Rewriter& r, std::int32_t n) {
 }
 
 constexpr bool joins(Rewriter& r, std::int32_t a, std::int32_t b) {
-  const GraphView g = r.old();
-  return candidate(r, b) && g.nodes[a].region == g.nodes[b].region && r.input(a, 0) == r.input(b, 0) &&
+  const GraphView& g = r.old();
+  return g.nodes[a].region == g.nodes[b].region && r.input(a, 0) == r.input(b, 0) && candidate(r, b) &&
          g.get_integer(a, key::has_bias) == g.get_integer(b, key::has_bias) &&
          g.get_integer(a, key::function) == g.get_integer(b, key::function);
 }
@@ -69,8 +69,9 @@ constexpr Graph merge_qkv(Graph g, PassReport* report = nullptr) {
     if (!qkv::candidate(r, n)) return false;
     std::vector<std::int32_t> group;
     group.push_back(n);
-    for (std::int32_t m = n + 1; m < r.old().size(); ++m)
-      if (!r.is_done(m) && qkv::joins(r, n, m)) group.push_back(m);
+    const NodeData* nodes = r.old().nodes.data();  // a loop over pointers: see Strings::intern
+    for (std::int32_t m = n + 1, count = r.old().size(); m < count; ++m)
+      if (nodes[m].op == op::linear && !r.is_done(m) && qkv::joins(r, n, m)) group.push_back(m);
     if (group.size() < 2) return false;
 
     Graph& made = r.graph();

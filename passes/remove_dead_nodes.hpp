@@ -128,7 +128,7 @@ constexpr Graph remove_dead_nodes(Graph g, PassReport* report = nullptr) {
   std::vector<std::vector<char>> kept(g.nodes.size());  // of each repeat: which inputs stay
   int removed = 0;
   int unread_sides = 0;
-  for (std::int32_t n = 0; n < g.view().size(); ++n) {
+  for (std::int32_t n = 0, count = g.view().size(); n < count; ++n) {
     removed += !live.nodes[n];
     if (g.nodes[n].op != op::repeat) continue;
     kept[n].assign(g.nodes[n].inputs.count, 0);
@@ -138,13 +138,13 @@ constexpr Graph remove_dead_nodes(Graph g, PassReport* report = nullptr) {
   }
   if (report != nullptr) *report = {"remove_dead_nodes", removed + unread_sides};
   if (removed + unread_sides == 0) return g;
-  for (std::int32_t n = 0; n < g.view().size(); ++n)
+  for (std::int32_t n = 0, count = g.view().size(); n < count; ++n)
     if (g.nodes[n].op == op::region_input && live.nodes[n])
       kept[g.regions[g.nodes[n].region].repeat_node][g.view().get_integer(n, key::index)] = 1;
 
   Rewriter r(std::move(g));
   bool repeat_died = false;
-  for (std::int32_t n = 0; n < r.old().size(); ++n) {
+  for (std::int32_t n = 0, count = r.old().size(); n < count; ++n) {
     const op o = r.old().nodes[n].op;
     if (!live.nodes[n]) {
       repeat_died = repeat_died || o == op::repeat;

@@ -28,7 +28,7 @@ struct PassReport {
 };
 
 /// For each value, by `nodes[v.node].outputs.first + v.output`: how many inputs and region results read it.
-constexpr std::vector<std::int32_t> count_users(GraphView g) {
+constexpr std::vector<std::int32_t> count_users(const GraphView& g) {
   std::vector<std::int32_t> users(g.values.size(), 0);
   for (const NodeData& n : g.nodes)
     for (std::int32_t i = 0; i < n.inputs.count; ++i) {
@@ -48,7 +48,7 @@ constexpr bool has_identity(op o) {
 
 /// A state itself, or a repeat's slice of one: what it reads depends on when, so it must not be read later than
 /// written.
-constexpr bool is_state(GraphView g, Value v) {
+constexpr bool is_state(const GraphView& g, Value v) {
   if (g.nodes[v.node].op == op::state) return true;
   if (g.nodes[v.node].op != op::region_input) return false;
   const std::int32_t repeat = g.regions[g.nodes[v.node].region].repeat_node;
@@ -148,14 +148,16 @@ class Rewriter {
     to.inputs.first = static_cast<std::int32_t>(new_.edges.size());
     to.attributes.first = static_cast<std::int32_t>(new_.attributes.size());
     to.outputs.first = static_cast<std::int32_t>(new_.values.size());
-    for (std::int32_t i = 0; i < from.inputs.count; ++i) new_.edges.push_back(map(input(n, i)));
+    // Loops over pointers: see Strings::intern. (A range insert costs more calls than a few push_backs.)
+    const Value* inputs = old_.edges.data() + from.inputs.first;
+    for (std::int32_t i = 0; i < from.inputs.count; ++i) new_.edges.push_back(map(inputs[i]));
     const Attribute* attributes = old_.attributes.data() + from.attributes.first;
-    new_.attributes.insert(new_.attributes.end(), attributes, attributes + from.attributes.count);
+    for (std::int32_t i = 0; i < from.attributes.count; ++i) new_.attributes.push_back(attributes[i]);
     for (std::int32_t o = 0; o < from.outputs.count; ++o) {
       const ValueInfo& v = old_.values[from.outputs.first + o];
       new_.values.push_back({v.dtype, v.rank, static_cast<std::int32_t>(new_.shapes.size())});
       const Dim* shape = old_.shapes.data() + v.first_dim;
-      new_.shapes.insert(new_.shapes.end(), shape, shape + v.rank);
+      for (std::int32_t i = 0; i < v.rank; ++i) new_.shapes.push_back(shape[i]);
       mapped_[from.outputs.first + o] = {made, o};
     }
     new_.nodes.push_back(to);
@@ -212,7 +214,7 @@ template <class Hook>
 constexpr Graph rewrite(Graph g, std::string_view pass, PassReport* report, Hook hook) {
   Rewriter r(std::move(g));
   int rewrites = 0;
-  for (std::int32_t n = 0; n < r.old().size(); ++n) {
+  for (std::int32_t n = 0, count = r.old().size(); n < count; ++n) {
     if (r.is_done(n)) continue;
     if (hook(r, n))
       ++rewrites;
