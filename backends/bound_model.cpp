@@ -326,6 +326,8 @@ void BoundModel::Implementation::describe_steps() const {
     info.work_items = s.work.items;
     info.at_bind = s.at_bind;
     if (s.at_bind) info.useful_flops = info.executed_flops = info.bytes = 0;
+    if (const auto* e = std::get_if<plan::Call<kernel::ExpertLinear>>(&s.call))
+      info.expert_rows = *e->arguments.computed;
     const auto* a = std::get_if<plan::Call<kernel::Attention>>(&s.call);
     if (a != nullptr && s.mask >= 0 && !s.at_bind) {
       // The kernel's tiles, as its work items and ISA show them: strips of whole vectors of queries, 192 or 128 keys.

@@ -55,9 +55,10 @@ struct StepInfo {
   bool upper_bound = false;   ///< the mask reads tables that only a run gives, and none has run: all pairs count
   double bytes = 0;           ///< operands read and results written, each once
   std::size_t work_items = 0;
-  bool at_bind = false;   ///< depends on nothing that changes between runs: ran when the model was bound, costs nothing
-  std::string form;       ///< chosen at bind, where the kernel has several; else empty
-  bool in_arena = false;  ///< whether the result lies in the arena (else: the caller's memory or a state)
+  bool at_bind = false;  ///< depends on nothing that changes between runs: ran when the model was bound, costs nothing
+  std::string form;      ///< chosen at bind, where the kernel has several; else empty
+  std::int64_t expert_rows = 0;  ///< of a product of experts: rows that the last run computed (tokens · top_k)
+  bool in_arena = false;         ///< whether the result lies in the arena (else: the caller's memory or a state)
   std::size_t arena_offset = 0, arena_bytes = 0;
 };
 

@@ -214,6 +214,7 @@ void Executor::run(std::span<const TensorView> inputs, std::span<const TensorVie
   }
   has_run_ = true;
   for (std::int32_t& bad : plan_.bad) bad = 0;
+  for (std::int64_t& rows : plan_.expert_rows) rows = 0;
   for (const Step& s : plan_.steps)
     if (!s.at_bind) std::visit([&](const auto& c) { execute(c, s.work, s.flops + s.bytes); }, s.call);
   for (std::size_t i = inputs.size(); i < staging_.size(); ++i)

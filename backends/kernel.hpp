@@ -45,7 +45,9 @@ struct Attention {
   const mask::Tiles* mask = nullptr;           ///< hooks 2 and 3: the tile iterator and the bits of partial tiles
 };
 
-enum class Feature : std::uint8_t { elu_plus_one, relu };
+/// exponentials: q and k hold exponents; exp is taken relative to the query's largest one and to the largest one of the
+/// keys so far, which cancel.
+enum class Feature : std::uint8_t { elu_plus_one, relu, exponentials };
 
 /// Linear attention (Katharopoulos et al. 2020, eq. 4–9): out_i = φ(q_i) S / (φ(q_i)·z + eps), causal or over all keys;
 /// the causal form works in chunks. A zero denominator gives output 0.
@@ -162,6 +164,50 @@ struct GatedLinear {
   Unary activation = Unary::identity;
 };
 
+/// Rotary positions: out = x·cos + partner·sin over the first rotary_dim channels, the other channels copied. The
+/// partner of channel i is half the rotary channels away, or i ^ 1 if interleaved.
+struct Rope {
+  TensorView x;      ///< [batch, heads, length, head_dim]
+  TensorView table;  ///< f32 [batch, length, 2·rotary_dim]: cosines, then sines with the sign of the channel's formula
+  TensorView out;    ///< [batch, heads, length, head_dim]
+  std::int64_t rotary_dim = 0;
+  bool interleaved = false;
+};
+
+/// out[b, h, i, j] = v · tanh(q[b, h, i] + k[b, h, j]).
+struct AdditiveScores {
+  TensorView q, k;  ///< [batch, heads, n, width], [batch, heads, m, width]
+  TensorView v;     ///< [width]
+  TensorView out;   ///< [batch, heads, n, m]
+};
+
+/// out = scale·y − scale²·|x|²/2, where y = x · projectionᵀ.
+struct RandomFeatures {
+  TensorView x;       ///< [rows, head_dim]
+  TensorView y, out;  ///< [rows, features]
+  float scale = 1.0f;
+};
+
+/// out = act(a · w_e), e the expert of the row. Rows lie expert by expert; only they are computed.
+struct ExpertLinear {
+  TensorView a;                            ///< [tokens, k] with `source`, [rows, k] without
+  TensorView source;                       ///< optional, i32 [rows]: the token of each row
+  TensorView starts;                       ///< i32 [experts + 1]: expert e has the rows [starts[e], starts[e + 1])
+  const PackedWeights* weights = nullptr;  ///< k × n, one for each expert
+  std::int64_t experts = 0;
+  TensorView out;  ///< [rows, n]
+  Unary activation = Unary::identity;
+  std::int64_t* computed = nullptr;  ///< optional: grows by the rows computed
+};
+
+/// out[t] = Σ_j weights[t, j] · y[rows[t, j]].
+struct MixExperts {
+  TensorView y;        ///< [tokens·top_k, width]
+  TensorView rows;     ///< i32 [tokens, top_k]
+  TensorView weights;  ///< [tokens, top_k]
+  TensorView out;      ///< [tokens, width]
+};
+
 template <class Arguments>
 struct Kernel {
   const char* name = nullptr;
@@ -188,6 +234,11 @@ struct Table {
   Kernel<AddNorm> add_rms_norm;
   Kernel<EmbeddingSum> embedding_sum;
   Kernel<GatedLinear> gated_linear;
+  Kernel<Rope> rope;
+  Kernel<AdditiveScores> additive_scores;
+  Kernel<RandomFeatures> random_features;
+  Kernel<ExpertLinear> expert_linear;
+  Kernel<MixExperts> mix_experts;
   std::size_t (*packed_bytes)(std::int64_t k, std::int64_t n);
   /// `w` is [k, n] by any strides (a checkpoint's [out, in] is a transposed view).
   void (*pack)(const TensorView& w, float* packed);

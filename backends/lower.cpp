@@ -5,8 +5,6 @@
 #include <treadle/backends/planner.hpp>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 namespace treadle::plan {
 
@@ -61,6 +59,11 @@ void Planner::lower(std::int32_t n) {
     case op::select: return select(n);
     case op::attention: return attention(n);
     case op::linear_attention: return linear_attention(n);
+    case op::rope: return rope(n);
+    case op::additive_scores: return additive_scores(n);
+    case op::random_projection: return random_projection(n);
+    case op::random_features: return random_features(n);
+    case op::moe: return moe(n);
     case op::layer_norm:
     case op::rms_norm: return norm(n);
     case op::add_layer_norm:
@@ -168,33 +171,6 @@ void Planner::append(std::int32_t n) {
                 ") do not fit into a state of " + std::to_string(capacity) + " rows");
   copy(n, rows, sliced(state, axis, offset, count));
   slot({n, 0}) = {sliced(state, axis, 0, offset + count), -1};
-}
-
-void Planner::positions(std::int32_t n) {
-  const std::int64_t offset = sizes_.attribute(n, key::offset), length = sizes_.attribute(n, key::length);
-  if (g_.nodes[n].op == op::positions) {
-    const View table = in(n, 0);
-    if (offset < 0 || checked_add(offset, length) > table.dims[0].size)
-      fail(n, "positions [" + std::to_string(offset) + ", " + std::to_string(offset + length) +
-                  ") leave the table, which has " + std::to_string(table.dims[0].size) + " rows");
-    slot({n, 0}) = {sliced(table, 0, offset, length), -1};
-    return;
-  }
-  // PE(p, 2i) = sin(p / base^(2i/width)), PE(p, 2i+1) = cos(…) (Vaswani et al. 2017, §3.5), made once per binding.
-  const std::vector<std::int64_t> shape = sizes_(g_.shape({n, 0}));
-  const double base = g_.get_number(n, key::base, 10000);
-  const int b = add_buffer(Place::constant, f32, shape);
-  const std::int64_t width = shape[1];
-  fills_.emplace_back(b, [=](float* to) {
-    for (std::int64_t p = 0; p < length; ++p) {
-      for (std::int64_t c = 0; c < width; ++c) {
-        const double angle = static_cast<double>(offset + p) /
-                             std::pow(base, static_cast<double>(c - c % 2) / static_cast<double>(width));
-        to[p * width + c] = static_cast<float>(c % 2 == 0 ? std::sin(angle) : std::cos(angle));
-      }
-    }
-  });
-  slot({n, 0}) = {whole(plan_.buffers[static_cast<std::size_t>(b)], b), -1};
 }
 
 void Planner::embedding(std::int32_t n) {
@@ -430,46 +406,6 @@ void Planner::attention(std::int32_t n) {
     keep_alive(plan_.masks[static_cast<std::size_t>(mask_index)].dense);
   slot({n, 0}) = {out, -1};
   if (g_.nodes[n].outputs.count > 1) slot({n, 1}) = {wants_lse ? lse : View{}, -1};
-}
-
-/// Which form of linear attention costs fewer multiplications for these lengths. Both give the same up to rounding.
-const kernel::Kernel<kernel::LinearAttention>& Planner::form_of(const View& q, const View& k, const View& v,
-                                                                bool causal) const {
-  const auto queries = static_cast<double>(q.dims[2].size), keys = static_cast<double>(k.dims[2].size),
-             dim = static_cast<double>(q.dims[3].size), values = static_cast<double>(v.dims[3].size) + 1;
-  constexpr double chunk = 48;  // of the widest ISA: the choice, and so the plan, is the same on every one
-  const double pair = dim + values, state = dim * values;
-  const double quadratic = pair * (causal ? queries * (keys - std::min(keys, queries) / 2) : queries * keys);
-  const double chunked = state * (queries + keys) + (causal ? pair * queries * std::min(queries, chunk) : 0.0);
-  return quadratic <= chunked ? kernels_.linear_attention_quadratic : kernels_.linear_attention;
-}
-
-void Planner::linear_attention(std::int32_t n) {
-  const View q = unit(n, in(n, 0)), k = unit(n, in(n, 1)), v = unit(n, in(n, 2));
-  require_f32(n, q, "q");
-  require_f32(n, k, "k");
-  require_f32(n, v, "v");
-  const bool has_lengths = g_.get_integer(n, key::has_mask) != 0;
-  const View lengths = has_lengths ? unit(n, in(n, 3)) : View{};
-  if (has_lengths && lengths.dtype != i32)
-    fail(n, "key_lengths is " + std::string(name(lengths.dtype)) + "; i32 is right");
-  const auto feature =
-      static_cast<activation>(g_.get_integer(n, key::function, static_cast<std::int64_t>(activation::elu_plus_one)));
-  if (feature != activation::elu_plus_one && feature != activation::relu)
-    fail(n, "backend '" + std::string(backend_) + "' has no feature map " + std::string(name(feature)) +
-                "; elu_plus_one and relu exist");
-  const View out = allocate({n, 0}, Need::unit);
-  const auto& form = form_of(q, k, v, g_.get_integer(n, key::causal) != 0);
-  auto& a = step(n, form, 4.0 * static_cast<double>(out.size()) * static_cast<double>(q.dims[3].size));
-  a.feature = feature == activation::relu ? kernel::Feature::relu : kernel::Feature::elu_plus_one;
-  a.causal = g_.get_integer(n, key::causal) != 0;
-  a.eps = static_cast<float>(g_.get_number(n, key::eps));
-  operand(a.q, q);
-  operand(a.k, k);
-  operand(a.v, v);
-  if (has_lengths) operand(a.key_lengths, lengths);
-  operand(a.out, out, true);
-  slot({n, 0}) = {out, -1};
 }
 
 }  // namespace treadle::plan

@@ -10,6 +10,7 @@
 #include <treadle/backends/kernel.hpp>
 #include <treadle/backends/parameters.hpp>
 #include <treadle/backends/plain_kernels.hpp>
+#include <treadle/backends/routing_kernels.hpp>
 #include <treadle/graph/graph.hpp>
 #include <treadle/graph/scalar/table.hpp>
 
@@ -33,7 +34,10 @@ using AnyCall =
     std::variant<Call<kernel::Attention>, Call<kernel::LinearAttention>, Call<kernel::Linear>, Call<kernel::MatMul>,
                  Call<kernel::LayerNorm>, Call<kernel::RmsNorm>, Call<kernel::Softmax>, Call<kernel::Elementwise>,
                  Call<kernel::Combine>, Call<kernel::Copy>, Call<kernel::Embedding>, Call<kernel::MaskValues>,
-                 Call<kernel::Select>, Call<kernel::AddNorm>, Call<kernel::EmbeddingSum>, Call<kernel::GatedLinear>>;
+                 Call<kernel::Select>, Call<kernel::AddNorm>, Call<kernel::EmbeddingSum>, Call<kernel::GatedLinear>,
+                 Call<kernel::Rope>, Call<kernel::RotaryTable>, Call<kernel::AdditiveScores>,
+                 Call<kernel::RandomFeatures>, Call<kernel::ChooseExperts>, Call<kernel::GroupByExpert>,
+                 Call<kernel::ExpertLinear>, Call<kernel::MixExperts>>;
 
 /// Which view fills which tensor of a step's arguments. `tensor == nullptr`: the step only needs the buffer to be
 /// alive.
@@ -107,6 +111,8 @@ struct Plan {
   /// Whether an embedding saw an id outside its table; one per step, set by kernels.
   std::deque<std::int32_t> bad;
   std::vector<std::int32_t> bad_nodes;
+  std::deque<std::vector<kernel::PackedWeights>> expert_weights;  ///< one list per product of experts
+  std::deque<std::int64_t> expert_rows;                           ///< rows that such a product computed in this run
 };
 
 /// Plans, lays out the arena and checks that it fits into memory; allocates constants and states, but not the arena.

@@ -51,6 +51,7 @@ class Planner {
   std::vector<VirtualMask> virtual_masks_;
   std::vector<std::int64_t> iterations_;  ///< of the enclosing repeats, outermost first
   std::vector<StateStorage> wanted_states_;
+  std::map<std::string, View> rotary_tables_;                       ///< layers that turn by the same angles share them
   std::vector<std::pair<int, std::function<void(float*)>>> fills_;  ///< buffers to fill once they have memory
 
   // --- plan.cpp
@@ -96,7 +97,7 @@ class Planner {
   const View& settled(Slot& s);
   kernel::PackedWeights packed(const View& weight, float factor);
 
-  // --- lower.cpp: one function per op family
+  // --- lower.cpp, lower_positions.cpp, lower_features.cpp, lower_experts.cpp: one function per op family
   void lower(std::int32_t n);
   View in(std::int32_t n, int i);
   void view_op(std::int32_t n);
@@ -119,6 +120,13 @@ class Planner {
   void linear_attention(std::int32_t n);
   const kernel::Kernel<kernel::LinearAttention>& form_of(const View& q, const View& k, const View& v,
                                                          bool causal) const;
+  void rope(std::int32_t n);
+  View rotary_table(std::int32_t n);
+  void additive_scores(std::int32_t n);
+  void random_projection(std::int32_t n);
+  void random_features(std::int32_t n);
+  void moe(std::int32_t n);
+  View experts(std::int32_t n, int input, const View& a, const View* source, const View& starts, activation function);
   void mask(std::int32_t n);
   void select(std::int32_t n);
 

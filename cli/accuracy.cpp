@@ -1,5 +1,7 @@
 #include "accuracy.hpp"
 
+#include <treadle/ops/reference.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <thread>
@@ -19,7 +21,31 @@ void in_parallel(std::size_t n, int threads, Work work) {
   for (std::thread& t : others) t.join();
 }
 
-double elu_plus_one(double x) { return x > 0 ? x + 1 : std::exp(x); }
+/// The feature map of a variant of linear attention, over rows of head_dim numbers.
+class FeatureMap {
+ public:
+  FeatureMap(const Variant& v, std::int64_t head_dim) : dim_(static_cast<std::size_t>(head_dim)) {
+    if (v.features == 0) return;
+    projection_ = reference::random_projection<double>(v.features, head_dim, v.seed);
+    size_ = static_cast<std::size_t>(v.features);
+  }
+  std::size_t size() const { return size_ == 0 ? dim_ : size_; }
+  /// Rows of x one behind the other; random features are relative to their largest exponent, which cancels.
+  std::vector<double> operator()(const float* x, std::size_t rows) const {
+    const reference::Array<double> in{{static_cast<std::int64_t>(rows), static_cast<std::int64_t>(dim_)},
+                                      {x, x + rows * dim_}};
+    if (size_ == 0) return reference::activate(in, activation::elu_plus_one).data;
+    std::vector<double> e =
+        reference::random_features(in, projection_, std::pow(static_cast<double>(dim_), -0.25)).data;
+    const double largest = *std::max_element(e.begin(), e.end());
+    for (double& f : e) f = std::exp(f - largest);
+    return e;
+  }
+
+ private:
+  std::size_t dim_, size_ = 0;
+  reference::Array<double> projection_;
+};
 }  // namespace
 
 AccuracyMeter::AccuracyMeter(const AttentionShape& shape, const float* q, const float* k, const float* v,
@@ -50,13 +76,14 @@ reference::RowResults AccuracyMeter::softmax_rows(const reference::Keep& keep) c
   return all;
 }
 
-double AccuracyMeter::linear_entropy(bool causal) const {
-  // Linear attention's weights are φ(q)·φ(k) / Σ φ(q)·φ(k): never negative for elu + 1, so a distribution over the
-  // keys.
+double AccuracyMeter::linear_entropy(const Variant& variant) const {
+  // Linear attention's weights are φ(q)·φ(k) / Σ φ(q)·φ(k): never negative for elu + 1 and for positive random
+  // features, so a distribution over the keys.
   std::vector<double> entropy(rows_.size());
-  const auto dim = static_cast<std::size_t>(shape_.head_dim);
+  const FeatureMap map(variant, shape_.head_dim);
+  const std::size_t dim = map.size();
   in_parallel(rows_.size(), threads_, [&](std::size_t first, std::size_t last) {
-    std::vector<double> query(dim), keys;
+    std::vector<double> query, keys;
     std::int64_t batch = -1, head = -1;
     for (std::size_t r = first; r < last; ++r) {
       const reference::Row row = rows_[r];
@@ -65,13 +92,12 @@ double AccuracyMeter::linear_entropy(bool causal) const {
         batch = row.batch;
         head = kv;
         const float* k = k_.as<float>() + row.batch * k_.strides[0] + kv * k_.strides[1];
-        keys.resize(static_cast<std::size_t>(shape_.length) * dim);
-        for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = elu_plus_one(k[i]);
+        keys = map(k, static_cast<std::size_t>(shape_.length));
       }
       const float* q =
           q_.as<float>() + row.batch * q_.strides[0] + row.head * q_.strides[1] + row.query * q_.strides[2];
-      for (std::size_t d = 0; d < dim; ++d) query[d] = elu_plus_one(q[d]);
-      const auto count = static_cast<std::size_t>(causal ? row.query + 1 : shape_.length);
+      query = map(q, 1);
+      const auto count = static_cast<std::size_t>(variant.causal ? row.query + 1 : shape_.length);
       double sum = 0, sum_log = 0;
       for (std::size_t j = 0; j < count; ++j) {
         double w = 0;
@@ -110,7 +136,7 @@ Accuracy AccuracyMeter::operator()(const Variant& variant, const std::vector<flo
   }
   a.relative_error = size > 0 ? std::sqrt(difference / size) : std::sqrt(difference);
   if (variant.linear) {
-    a.mean_entropy = linear_entropy(variant.causal);
+    a.mean_entropy = linear_entropy(variant);
     return a;
   }
   const bool is_truth = !variant.mask || variant.name == "causal";

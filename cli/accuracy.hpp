@@ -35,7 +35,7 @@ class AccuracyMeter {
   reference::RowResults dense_, causal_;  ///< filled when first needed
 
   reference::RowResults softmax_rows(const reference::Keep& keep) const;
-  double linear_entropy(bool causal) const;
+  double linear_entropy(const Variant& variant) const;
 };
 
 }  // namespace treadle::cli

@@ -4,6 +4,7 @@
 #include "case_graphs.hpp"
 
 #include <treadle/backends/error.hpp>
+#include <treadle/ops/position_tables.hpp>
 
 #include <fmt/format.h>
 
@@ -195,18 +196,6 @@ Node mask_tensor(CallBuilder& b, const Shapes& s) {
   return b.input(std::move(f));
 }
 
-std::vector<double> alibi_slopes(std::int64_t heads) {
-  // Press et al. 2022: powers of 2^(−8/n); for other counts the even places of the next power of two follow.
-  std::int64_t power = 1;
-  while (power * 2 <= heads) power *= 2;
-  std::vector<double> slopes;
-  for (std::int64_t i = 1; i <= power; ++i)
-    slopes.push_back(std::exp2(-8.0 * static_cast<double>(i) / static_cast<double>(power)));
-  for (std::int64_t i = 1; static_cast<std::int64_t>(slopes.size()) < heads; i += 2)
-    slopes.push_back(std::exp2(-8.0 * static_cast<double>(i) / static_cast<double>(2 * power)));
-  return slopes;
-}
-
 std::optional<scalar::Function> score(CallBuilder& b, const Shapes& s) {
   std::vector<double> slopes;
   if (b.has("alibi_slopes")) {
@@ -286,19 +275,33 @@ void attention_call(CallBuilder& b) {
   if (b.flag("gradient")) b.ignore("gradient");
 }
 
+/// The rows from `first` on of q, k and v through linear attention with a state that starts at 0, then the rest.
+Node in_two_calls(CallBuilder& b, Node q, Node k, Node v, LinearAttentionOptions o, std::int64_t first) {
+  const auto number = [&](Node x, std::size_t axis) {
+    return b.g.graph().dims.constant(b.g.shape(x)[axis]).value_or(0);
+  };
+  const std::int64_t length = number(q, 2);
+  if (first < 0 || first > length || number(k, 2) != length)
+    throw Error(
+        fmt::format("attribute 'two_calls_split_at' is {}: 0 to the {} rows of q and k is right", first, length));
+  const std::vector<std::int64_t> shape{number(q, 0), number(q, 1), number(q, 3), number(v, 3) + 1};
+  o.state = b.parameter("no_state", shape,
+                        std::vector<double>(static_cast<std::size_t>(shape[0] * shape[1] * shape[2] * shape[3])));
+  const auto part = [&](Node x, std::int64_t begin, std::int64_t rows) { return slice(x, 2, begin, rows); };
+  const auto call = [&](std::int64_t begin, std::int64_t rows) {
+    return linear_attention_from(part(q, begin, rows), part(k, begin, rows), part(v, begin, rows), o);
+  };
+  const LinearAttentionResult before = call(0, first);
+  o.state = before.state;
+  return concatenate({before.out, call(first, length - first).out}, 2);
+}
+
 void linear_attention_call(CallBuilder& b) {
   b.only("layout", "[length, dim]");
   const std::string feature = b.text("feature");
-  LinearAttentionOptions o;
-  if (feature == "relu") {
-    o.feature = activation::relu;
-  } else if (feature != "elu_plus_one") {
-    throw NotSupported(fmt::format("attribute feature {} of linear_attention", feature));
-  }
-  if (b.has("two_calls_split_at")) throw NotSupported("attribute two_calls_split_at of linear_attention");
   b.ignore("chunk");  // the kernel chooses its own; the result may not depend on it
+  LinearAttentionOptions o;
   o.causal = b.flag("causal");
-  o.eps = b.number("eps", 0.0);
   const Node q = b.input("q", f32, padded(b.tensor("q").shape, 4)),
              k = b.input("k", f32, padded(b.tensor("k").shape, 4)),
              v = b.input("v", f32, padded(b.tensor("v").shape, 4));
@@ -312,6 +315,23 @@ void linear_attention_call(CallBuilder& b) {
     o.key_lengths = b.input(std::move(f));
   } else if (b.given("key_lengths")) {
     o.key_lengths = b.input("key_lengths", i32);
+  }
+  if (feature == "favor_plus") {
+    b.only("eps", 0.0);
+    b.output("out",
+             favor_attention(
+                 q, k, v, {.causal = o.causal, .projection = b.parameter("projection"), .key_lengths = o.key_lengths}));
+    return;
+  }
+  o.eps = b.number("eps", 0.0);
+  if (feature == "relu") {
+    o.feature = activation::relu;
+  } else if (feature != "elu_plus_one") {
+    throw NotSupported(fmt::format("attribute feature {} of linear_attention", feature));
+  }
+  if (b.has("two_calls_split_at")) {
+    b.output("out", in_two_calls(b, q, k, v, o, b.integer("two_calls_split_at")));
+    return;
   }
   b.output("out", linear_attention(q, k, v, o));
 }

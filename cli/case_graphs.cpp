@@ -176,7 +176,7 @@ CallGraph CallBuilder::finish() {
 }
 
 CallGraph graph_of(const io::Call& call) {
-  for (const auto* family : {&attention_calls(), &layer_calls()}) {
+  for (const auto* family : {&attention_calls(), &layer_calls(), &sequence_calls()}) {
     const auto found = family->find(call.op);
     if (found == family->end()) continue;
     CallBuilder b(call);

@@ -29,9 +29,16 @@ struct Feed {
   std::int64_t offset = 0;                 ///< of the first element
 };
 
+/// One of several runs of a graph, between which its states are kept: the lengths and the inputs of this one.
+struct CallStep {
+  std::map<std::string, std::int64_t> dims;
+  std::vector<Feed> inputs;
+};
+
 struct CallGraph {
   Graph graph;
   std::vector<Feed> inputs, parameters;
+  std::vector<CallStep> steps;       ///< empty: one run with `inputs`. Results are joined along dim 1 (batch is 1).
   std::vector<std::string> outputs;  ///< names of the call's results that the graph gives
   std::string missing;               ///< results that are required but not given, and why; empty: none
 };
@@ -66,6 +73,7 @@ class CallBuilder {
   /// A graph input from the case's tensor, with the shape given or its own.
   Node input(const std::string& name, DType dtype = f32, std::optional<std::vector<std::int64_t>> shape = {});
   Node input(Feed feed);
+  void step(CallStep s) { out_.steps.push_back(std::move(s)); }
   /// A parameter from the case's tensor.
   Node parameter(const std::string& name);
   Node parameter_transposed(const std::string& name);  ///< of a weight that is given as [in, out]
@@ -92,5 +100,9 @@ CallGraph graph_of(const io::Call& call);
 using CallFunction = void (*)(CallBuilder&);
 const std::map<std::string, CallFunction>& attention_calls();
 const std::map<std::string, CallFunction>& layer_calls();
+const std::map<std::string, CallFunction>& sequence_calls();
+
+/// The activation of a feed-forward case; "swiglu" and its kin name that of the gate.
+activation feed_forward_activation(CallBuilder& b, const std::string& name);
 
 }  // namespace treadle::cli

@@ -166,27 +166,12 @@ void split_qkv_call(CallBuilder& b) {
 }
 
 // --------------------------------------------------------------------------------------------- feed-forward
-activation feed_forward_activation(CallBuilder& b, const std::string& name) {
-  if (name == "relu") return relu;
-  if (name == "gelu" || name == "geglu") return gelu;
-  if (name == "gelu_tanh") return gelu_tanh;
-  if (name == "silu" || name == "swiglu") return silu;
-  throw NotSupported(fmt::format("attribute activation {} of {}", name, b.call().op));
-}
-
 void ffn_call(CallBuilder& b) {
   const activation f = feed_forward_activation(b, b.text("activation"));
   Node b1, b2;
   if (b.given("b1")) b1 = b.parameter("b1");
   if (b.given("b2")) b2 = b.parameter("b2");
   b.output("out", b.linear(activate(b.linear(b.input("x"), b.parameter("w1"), b1), f), b.parameter("w2"), b2));
-}
-
-void gated_ffn_call(CallBuilder& b) {
-  const activation f = feed_forward_activation(b, b.text("activation"));
-  const Node x = b.input("x");
-  const Node gate = activate(b.linear(x, b.parameter("w_gate")), f), up = b.linear(x, b.parameter("w_up"));
-  b.output("out", b.linear(multiply(gate, up), b.parameter("w_down")));
 }
 
 // ----------------------------------------------------------------------------------------------- whole layers
@@ -321,7 +306,6 @@ const std::map<std::string, CallFunction>& layer_calls() {
         {"merge_heads", merge_heads_call},
         {"split_qkv", split_qkv_call},
         {"ffn", ffn_call},
-        {"gated_ffn", gated_ffn_call},
         {"encoder_layer", encoder_layer_call},
         {"encoder_decoder_layer", encoder_decoder_layer_call},
     };

@@ -13,7 +13,7 @@
 namespace treadle::cli {
 
 namespace {
-constexpr std::int64_t most = std::int64_t{1} << 31, most_blocks = 1024;
+constexpr std::int64_t most = std::int64_t{1} << 31, most_blocks = 1024, most_features = 8192;
 
 constexpr VariantForm forms[] = {
     {"dense", "softmax over all keys", "", "Vaswani et al. 2017, eq. 1", "N²"},
@@ -32,6 +32,9 @@ constexpr VariantForm forms[] = {
     {"local[:C[,L]]:causal", "the same over the keys up to the query", "64,1", "Roy et al. 2021, §4.1", "N·C·(L+1/2)"},
     {"linear", "linear attention, feature map elu + 1", "", "Katharopoulos et al. 2020, eq. 4-7", "N·D"},
     {"linear:causal", "the same over the keys up to the query", "", "Katharopoulos et al. 2020, eq. 8-12", "N·D"},
+    {"performer[:F]", "linear attention, F positive orthogonal random features (FAVOR+)", "256",
+     "Choromanski et al. 2021, eq. 5-6", "N·F"},
+    {"performer[:F]:causal", "the same over the keys up to the query", "256", "Choromanski et al. 2021, §2.1", "N·F"},
 };
 
 [[noreturn]] void unknown(std::string_view text) {
@@ -156,6 +159,23 @@ Variant bigbird_variant(std::string_view text, std::string_view arguments, bool 
   };
   return v;
 }
+
+Variant performer_variant(std::string_view text, std::string_view arguments, bool causal, std::uint64_t seed) {
+  constexpr std::string_view names[] = {"number of features"};
+  constexpr std::int64_t least[] = {1};
+  const auto given = numbers(text, arguments, "performer:FEATURES such as performer:256", {256}, 1, names, least);
+  if (given[0] > most_features)
+    throw Error(fmt::format("the number of features of variant '{}' is {}: at most {} are possible", text, given[0],
+                            most_features));
+  Variant v;
+  v.name = fmt::format("performer:{}{}", given[0], causal ? ":causal" : "");
+  v.linear = true;
+  v.causal = causal;
+  v.features = given[0];
+  v.seed = static_cast<std::int64_t>(seed);
+  if (causal) v.keep = at_any_length([](std::int64_t q, std::int64_t k) { return k <= q; });
+  return v;
+}
 }  // namespace
 
 std::span<const VariantForm> variant_forms() { return forms; }
@@ -182,7 +202,7 @@ Variant parse_variant(std::string_view text, std::uint64_t seed) {
   }
   if (kind == "window") return window_variant(text, arguments);
   if (kind == "longformer" && (bare || !arguments.empty())) return longformer_variant(text, arguments);
-  if ((kind == "local" || kind == "bigbird") && (bare || !arguments.empty())) {
+  if ((kind == "local" || kind == "bigbird" || kind == "performer") && (bare || !arguments.empty())) {
     // "causal" stands last, behind a colon: with a comma it would be a variant of its own.
     const std::size_t last = arguments.rfind(':');
     const std::string_view end = last == std::string_view::npos ? arguments : arguments.substr(last + 1);
@@ -190,6 +210,7 @@ Variant parse_variant(std::string_view text, std::uint64_t seed) {
     const std::string_view numbers = !causal                          ? arguments
                                      : last == std::string_view::npos ? std::string_view()
                                                                       : arguments.substr(0, last);
+    if (kind == "performer") return performer_variant(text, numbers, causal, seed);
     return kind == "local" ? local_variant(text, numbers, causal) : bigbird_variant(text, numbers, causal, seed);
   }
   unknown(text);

@@ -28,7 +28,9 @@ struct BlockTable {
 
 struct Variant {
   std::string name;                 ///< as it is reported: "window:128,128"
-  bool linear = false;              ///< linear attention (elu + 1) instead of softmax
+  bool linear = false;              ///< linear attention instead of softmax: elu + 1, or random features
+  std::int64_t features = 0;        ///< of linear attention: positive random features (FAVOR+); 0: elu + 1
+  std::int64_t seed = 0;            ///< of their projection
   bool causal = false;              ///< no query sees a later key
   std::optional<mask::Mask> mask;   ///< of softmax attention; none: everybody sees everybody
   std::optional<BlockTable> table;  ///< that the mask looks up

@@ -83,12 +83,34 @@ std::vector<double> gathered(const Feed& f) {
   return r;
 }
 
+/// The runs of a call; most have one.
+std::vector<CallStep> steps_of(const CallGraph& c) {
+  if (!c.steps.empty()) return c.steps;
+  return {{{}, c.inputs}};
+}
+
+/// Puts the results of a step behind those of the steps before, along dim 1.
+void join_results(Results& all, const std::string& name, reference::Array<double> part) {
+  auto& whole = all[name];
+  if (whole.shape.empty()) {
+    whole = std::move(part);
+    return;
+  }
+  whole.shape[1] += part.shape[1];
+  whole.data.insert(whole.data.end(), part.data.begin(), part.data.end());
+}
+
 Results run_float64(const CallGraph& c) {
-  reference::Tensors<double> inputs, parameters;
-  for (const Feed& f : c.inputs) inputs[f.name] = {f.shape, gathered(f)};
+  reference::Tensors<double> parameters, states;
   for (const Feed& f : c.parameters) parameters[f.name] = {f.shape, f.data};
-  const auto out = reference::evaluate<double>(c.graph, {}, inputs, parameters);
-  return {out.begin(), out.end()};
+  Results results;
+  for (const CallStep& step : steps_of(c)) {
+    reference::Tensors<double> inputs;
+    for (const Feed& f : step.inputs) inputs[f.name] = {f.shape, gathered(f)};
+    auto out = reference::evaluate<double>(c.graph, step.dims, inputs, parameters, &states);
+    for (auto& [name, array] : out) join_results(results, name, std::move(array));
+  }
+  return results;
 }
 
 io::Tensor to_tensor(const Feed& f) {
@@ -97,18 +119,15 @@ io::Tensor to_tensor(const Feed& f) {
   return io::convert(t, f.dtype);
 }
 
-Results run_float32(const CallGraph& c, const Target& target) {
-  Parameters parameters;
-  for (const Feed& f : c.parameters) parameters.own(f.name, f.shape, {f.data.begin(), f.data.end()});
-  const Graph better = optimise(c.graph);
-  BoundModel model(
-      better, parameters,
-      {.backend = target.backend, .isa = target.backend == "reference" ? "" : std::string_view(target.isa)});
-  model.bind_dims({});
+/// Binds the step's lengths, runs, and puts the results into `r`.
+void run_step(const CallGraph& c, BoundModel& model, const CallStep& step, Results& r) {
+  std::vector<NamedSize> dims;
+  for (const auto& [name, length] : step.dims) dims.push_back({name, length});
+  model.bind_dims(dims);
   std::vector<io::Tensor> memory;
-  memory.reserve(c.inputs.size());
+  memory.reserve(step.inputs.size());
   std::vector<NamedTensor> inputs, outputs;
-  for (const Feed& f : c.inputs) {
+  for (const Feed& f : step.inputs) {
     memory.push_back(to_tensor(f));
     TensorView v = dense_view(memory.back().view().data, f.dtype, f.shape);
     if (!f.strides.empty()) {
@@ -127,12 +146,22 @@ Results run_float32(const CallGraph& c, const Target& target) {
     outputs.push_back({name, v});
   }
   model.run(inputs, outputs);
-  Results r;
   for (const NamedTensor& o : outputs) {
     const auto& numbers = results[std::string(o.name)];
     std::vector<std::int64_t> shape(o.tensor.shape.begin(), o.tensor.shape.begin() + o.tensor.rank);
-    r[std::string(o.name)] = {std::move(shape), {numbers.begin(), numbers.end() - 1}};
+    join_results(r, std::string(o.name), {std::move(shape), {numbers.begin(), numbers.end() - 1}});
   }
+}
+
+Results run_float32(const CallGraph& c, const Target& target) {
+  Parameters parameters;
+  for (const Feed& f : c.parameters) parameters.own(f.name, f.shape, {f.data.begin(), f.data.end()});
+  const Graph better = optimise(c.graph);
+  BoundModel model(
+      better, parameters,
+      {.backend = target.backend, .isa = target.backend == "reference" ? "" : std::string_view(target.isa)});
+  Results r;
+  for (const CallStep& step : steps_of(c)) run_step(c, model, step, r);
   return r;
 }
 

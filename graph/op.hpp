@@ -33,6 +33,7 @@ enum class op : std::uint8_t {
   matmul,  ///< (a, b)
   activation,
   softmax,  ///< over the last dim
+  rope,     ///< (x, positions?): rotary positions
   // masks
   mask,          ///< a mask node: an expression over (b, h, q, k), a tensor, or both and'ed
   mask_to_bias,  ///< 0 where the mask keeps, −inf elsewhere
@@ -40,12 +41,16 @@ enum class op : std::uint8_t {
   // fused
   attention,  ///< (q, k, v, mask?, bias?, sink?) → out, lse
   linear_attention,
-  layer_norm,      ///< (x, gamma?, beta?)
-  rms_norm,        ///< (x, gamma?)
-  add_layer_norm,  ///< (x, y, gamma?, beta?) → x + y, and its normalised rows
-  add_rms_norm,    ///< (x, y, gamma?) → x + y, and its normalised rows
-  embedding_sum,   ///< (table, ids, rows, gamma?, beta?): table rows by id + rows, normalised if `normalise` says so
-  gated_linear,    ///< (x, gate weight, weight, gate bias?, bias?): function(x Wgᵀ + bg) · (x Wᵀ + b)
+  additive_scores,    ///< (q, k, v): v·tanh(q_i + k_j)
+  random_projection,  ///< (): orthogonal Gaussian rows, made at bind
+  random_features,    ///< (x, projection): exponents of positive random features
+  moe,                ///< (x, router, up, down, gate?): mixture of experts
+  layer_norm,         ///< (x, gamma?, beta?)
+  rms_norm,           ///< (x, gamma?)
+  add_layer_norm,     ///< (x, y, gamma?, beta?) → x + y, and its normalised rows
+  add_rms_norm,       ///< (x, y, gamma?) → x + y, and its normalised rows
+  embedding_sum,      ///< (table, ids, rows, gamma?, beta?): table rows by id + rows, normalised if `normalise` says so
+  gated_linear,       ///< (x, gate weight, weight, gate bias?, bias?): function(x Wgᵀ + bg) · (x Wᵀ + b)
 };
 
 inline constexpr std::string_view op_names[] = {"input",
@@ -70,11 +75,16 @@ inline constexpr std::string_view op_names[] = {"input",
                                                 "matmul",
                                                 "activation",
                                                 "softmax",
+                                                "rope",
                                                 "mask",
                                                 "mask_to_bias",
                                                 "select",
                                                 "attention",
                                                 "linear_attention",
+                                                "additive_scores",
+                                                "random_projection",
+                                                "random_features",
+                                                "moe",
                                                 "layer_norm",
                                                 "rms_norm",
                                                 "add_layer_norm",
@@ -94,6 +104,11 @@ inline constexpr activation relu = activation::relu;
 inline constexpr activation gelu = activation::gelu;
 inline constexpr activation gelu_tanh = activation::gelu_tanh;
 inline constexpr activation silu = activation::silu;
+
+/// Which channels of a head make a pair: (i, i + dim/2), or (2i, 2i + 1).
+enum class rope_layout : std::uint8_t { half, interleaved };
+inline constexpr std::string_view rope_layout_names[] = {"half", "interleaved"};
+constexpr std::string_view name(rope_layout l) { return rope_layout_names[static_cast<int>(l)]; }
 
 /// Attribute keys. The comment gives the kind of the value.
 enum class key : std::uint8_t {
@@ -130,15 +145,26 @@ enum class key : std::uint8_t {
   q_len,       ///< dim
   k_len,       ///< dim
   normalise,   ///< integer: 0 no, 1 layer norm, 2 RMS norm
+  layout,      ///< integer: a `rope_layout`
+  rotary_dim,  ///< integer: the channels that rotate
+  has_positions,
+  has_gate,
+  has_state,
+  top_k,        ///< integer: experts of a token
+  renormalise,  ///< integer: 0 or 1
+  features,     ///< integer
+  head_dim,     ///< integer
+  seed,         ///< integer
 };
 inline constexpr std::string_view key_names[] = {
-    "times",      "carried",  "captured",     "states",   "sides",    "region",     "index",
-    "axis",       "begin",    "length",       "offset",   "perm",     "heads",      "kv_heads",
-    "factor",     "scale",    "eps",          "base",     "value",    "function",   "causal",
-    "has_weight", "has_bias", "has_residual", "has_mask", "has_sink", "has_tensor", "expression",
-    "b_len",      "h_len",    "q_len",        "k_len",    "normalise"};
+    "times",     "carried",  "captured",   "states",        "sides",    "region",     "index",    "axis",
+    "begin",     "length",   "offset",     "perm",          "heads",    "kv_heads",   "factor",   "scale",
+    "eps",       "base",     "value",      "function",      "causal",   "has_weight", "has_bias", "has_residual",
+    "has_mask",  "has_sink", "has_tensor", "expression",    "b_len",    "h_len",      "q_len",    "k_len",
+    "normalise", "layout",   "rotary_dim", "has_positions", "has_gate", "has_state",  "top_k",    "renormalise",
+    "features",  "head_dim", "seed"};
 inline constexpr int key_count = static_cast<int>(sizeof(key_names) / sizeof(key_names[0]));
-static_assert(key_count == static_cast<int>(key::normalise) + 1);
+static_assert(key_count == static_cast<int>(key::seed) + 1);
 constexpr std::string_view name(key k) { return key_names[static_cast<int>(k)]; }
 
 }  // namespace treadle

@@ -272,6 +272,12 @@ class Parser {
       case AttributeKind::scalar: return scalar_attribute(*k, expression(o));
       default: break;
     }
+    if (*k == key::layout) {
+      const std::string_view l = word("the name of a layout");
+      for (std::size_t i = 0; i < std::size(rope_layout_names); ++i)
+        if (rope_layout_names[i] == l) return integer(*k, static_cast<std::int64_t>(i));
+      fail("unknown layout '" + std::string(l) + "'", "half or interleaved");
+    }
     if (*k != key::function) return integer(*k, integer_literal("an integer"));
     const std::string_view f = word("the name of an activation");
     for (std::size_t i = 0; i < std::size(activation_names); ++i)

@@ -232,7 +232,54 @@ class Generator {
                  integer(key::has_sink, has_sink)},
                 {out, {out[0], out[1], out[2]}});
   }
+  Value rotated(Value x) {
+    const std::int64_t dim = *g_.dims.constant(shape(x).back());
+    const bool from_past = options_.states && chance(30);
+    return node(op::rope, {x},
+                {number(key::base, 100), integer(key::layout, pick(2)),
+                 dim_attribute(key::offset, from_past ? past_ : n(pick(3))),
+                 integer(key::rotary_dim, chance(50) ? 2 : dim), integer(key::has_positions, 0)},
+                {shape(x)});
+  }
+  Value features(Value x, Value projection) {
+    Shape out = shape(x);
+    out.back() = shape(projection)[0];
+    return node(op::random_features, {x, projection}, {number(key::scale, 0.8)}, {out});
+  }
+  Value favor_attention(Value q, Value k, Value v) {
+    const std::int64_t dim = *g_.dims.constant(shape(q).back());
+    const Value w =
+        node(op::random_projection, {},
+             {integer(key::features, 5), integer(key::head_dim, dim), integer(key::seed, pick(3))}, {{n(5), n(dim)}});
+    Shape out = shape(q);
+    out[3] = shape(v)[3];
+    const bool causal = shape(k)[2] == seq_ && chance(50);
+    return node(op::linear_attention, {features(q, w), features(k, w), v},
+                {integer(key::causal, causal), number(key::eps, 0),
+                 integer(key::function, static_cast<std::int64_t>(activation::exp)), integer(key::has_mask, 0)},
+                {out});
+  }
+  /// softmax(v·tanh(q_i + k_j)) x.
+  Value additive_attention(Value x) {
+    const Value q = linear(x, 3, chance(50)), k = linear(x, 3, false), v = parameter({n(3)}, "score");
+    Shape scores = shape(x);
+    scores[2] = scores[1];
+    return matmul(unary(op::softmax, node(op::additive_scores, {q, k, v}, {}, {scores})), x);
+  }
+  Value experts(Value x) {
+    const std::int64_t count = 2 + pick(3);
+    const bool gated = chance(50);
+    const Dim e = n(count), hidden = n(3), w = shape(x).back();
+    std::vector<Value> inputs{x, parameter({e, w}, "router"), parameter({e, hidden, w}, "up"),
+                              parameter({e, w, hidden}, "down")};
+    if (gated) inputs.push_back(parameter({e, hidden, w}, "gate"));
+    return node(op::moe, inputs,
+                {integer(key::top_k, 1 + pick(2)), integer(key::renormalise, pick(2)),
+                 integer(key::function, static_cast<std::int64_t>(activation::silu)), integer(key::has_gate, gated)},
+                {shape(x)});
+  }
   Value linear_attention(Value q, Value k, Value v) {
+    if (chance(30)) return favor_attention(q, k, v);
     Shape out = shape(q);
     out[3] = shape(v)[3];
     const bool causal = shape(k)[2] == seq_ && chance(50), lengths = chance(25);
@@ -315,9 +362,13 @@ class Generator {
     const std::int64_t kv_heads = named && chance(30) ? 1 : heads;
     const int where = pick(12);  // a scale on q or k, before or after the heads are split
     const auto maybe = [&](Value v, int at) { return where == at ? scaled(v, 0.6) : v; };
-    const Value q = maybe(split(maybe(linear(x, heads * dim, bias), 0), heads), 1);
+    Value q = maybe(split(maybe(linear(x, heads * dim, bias), 0), heads), 1);
     Value k = maybe(split(maybe(linear(other, kv_heads * dim, bias), 2), kv_heads), 3),
           v = split(linear(other, kv_heads * dim, bias), kv_heads);
+    if (chance(20)) {
+      q = rotated(q);
+      k = rotated(k);
+    }
     if (!cross && chance(20)) {
       k = cached(k);
       v = cached(v);
@@ -339,7 +390,7 @@ class Generator {
   void piece() {
     const Value x = any();
     Value y;
-    switch (pick(20)) {
+    switch (pick(22)) {
       case 0: y = linear(x, random_width(), chance(50)); break;
       case 1: {
         y = activated(linear(x, random_width(), chance(50)));
@@ -393,6 +444,8 @@ class Generator {
         y = norm(s);
         break;
       }
+      case 17: y = additive_attention(x); break;
+      case 18: y = experts(x); break;
       default: y = static_cast<int>(levels_.size()) <= options_.depth ? repeat() : norm(x); break;
     }
     here().pool.push_back(y);

@@ -160,6 +160,8 @@ std::string to_text(GraphView g, std::int32_t n, const Attribute& a) {
   if (a.kind == AttributeKind::scalar) return scalar::print(g.scalars, static_cast<int>(a.integer));
   if (a.key == key::function && a.integer >= 0 && a.integer < static_cast<std::int64_t>(std::size(activation_names)))
     return std::string(name(static_cast<activation>(a.integer)));
+  if (a.key == key::layout && a.integer >= 0 && a.integer < static_cast<std::int64_t>(std::size(rope_layout_names)))
+    return std::string(name(static_cast<rope_layout>(a.integer)));
   if (a.key == key::perm) {
     const int rank = g.inputs(n).empty() ? 0 : g.info(g.inputs(n)[0]).rank;
     std::int64_t code = a.integer;

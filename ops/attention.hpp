@@ -4,6 +4,7 @@
 #include <treadle/ops/layout.hpp>
 #include <treadle/ops/linear.hpp>
 #include <treadle/ops/mask.hpp>
+#include <treadle/ops/rotary.hpp>
 
 #include <limits>
 #include <optional>
@@ -138,11 +139,29 @@ constexpr Node attention(Node q, Node k, Node v, AttentionOptions o = {}, Where 
 /// to nothing. Two attentions over parts of the keys are merged with it (Dao et al. 2022, §3.1).
 constexpr Node attention_logsumexp(Node out) { return {out.builder, {out.value.node, 1}}; }
 
-constexpr Outputs infer_linear_attention(Graph& g, const NodeSpec&, const Inputs& in, Failure& f) {
+constexpr Outputs infer_linear_attention(Graph& g, const NodeSpec& s, const Inputs& in, Failure& f) {
   if (!check_qkv(g, in, f)) return {};
-  std::vector<Dim> out = in[0].shape;
-  out[3] = in[2].shape[3];
-  return rule::one(out);
+  const auto &q = in[0].shape, &v = in[2].shape;
+  const bool has_state = rule::get_integer(s, key::has_state) != 0;
+  if (static_cast<activation>(rule::get_integer(s, key::function)) == activation::exp) {
+    // Exponentials are scaled by their maxima, which cancel in the quotient and nowhere else.
+    const Attribute* eps = rule::find(s, key::eps);
+    if (has_state) return rule::fail(f, error_kind::bad_attribute, "a state with feature exp", "another feature");
+    if (eps != nullptr && eps->number != 0)
+      return rule::fail(f, error_kind::bad_attribute, "an eps with feature exp", "eps 0");
+  }
+  std::vector<Dim> out = q;
+  out[3] = v[3];
+  Outputs o = rule::one(out);
+  if (has_state) {
+    const auto& state = in.back();
+    const std::vector<Dim> wanted = {q[0], q[1], q[3], g.dims.add(v[3], g.dims.number(1))};
+    if (state.shape != wanted)
+      return rule::fail(f, error_kind::shape_mismatch, Text("state ").append(shape_text(g, state.shape).view()),
+                        shape_text(g, wanted));
+    o.push_back({f32, wanted});
+  }
+  return o;
 }
 
 /// 4·D·Dv a token: φ(k)ᵀ v and φ(q) S.
@@ -152,22 +171,41 @@ constexpr Dim flops_linear_attention(Graph& g, const NodeSpec& s, const Inputs& 
 
 struct LinearAttentionOptions {
   bool causal = false;
-  activation feature = activation::elu_plus_one;  ///< or relu
-  double eps = 0;                                 ///< added to the denominator
-  Node key_lengths{};                             ///< i32 [batch]
+  /// elu_plus_one, relu, or exp: exponents of positive features (random_features), which are stabilised by their
+  /// maxima.
+  activation feature = activation::elu_plus_one;
+  double eps = 0;      ///< added to the denominator
+  Node key_lengths{};  ///< i32 [batch]
+  Node state{};        ///< f32 [batch, heads, head_dim, value_dim + 1]: what earlier keys left; see the result's state
 };
+
+/// A node, and what its keys leave for the next call.
+struct LinearAttentionResult {
+  Node out, state;
+};
+
+/// As linear_attention below, from a state that earlier keys left: S = Σ φ(k_j) v_jᵀ, and Σ φ(k_j) as its last column.
+/// `o.state` must be given. A model keeps it by `append(state, result.state, 2, 0)` (Katharopoulos et al. 2020, eq.
+/// 16–20).
+constexpr LinearAttentionResult linear_attention_from(Node q, Node k, Node v, LinearAttentionOptions o,
+                                                      Where where = Where::current()) {
+  Builder& b = *q.builder;
+  NodeSpec s = rule::spec(op::linear_attention, "", b, where);
+  std::vector<Node> inputs{q, k, v};
+  const bool lengths = o.key_lengths.builder != nullptr, state = o.state.builder != nullptr;
+  if (lengths) inputs.push_back(o.key_lengths);
+  if (state) inputs.push_back(o.state);
+  s.attributes = {integer(key::causal, o.causal), number(key::eps, o.eps),
+                  integer(key::function, static_cast<std::int64_t>(o.feature)), integer(key::has_mask, lengths)};
+  if (state) s.attributes.push_back(integer(key::has_state, 1));
+  const Node out = b.add(s, inputs, infer_linear_attention);
+  return {out, state && out.valid() ? Node{&b, {out.value.node, 1}} : Node{&b, {}}};
+}
 
 /// φ(q_i) Σ φ(k_j) v_jᵀ / (φ(q_i)·Σ φ(k_j) + eps) over all keys, or j ≤ i if causal (Katharopoulos et al. 2020, eq.
 /// 4–9).
 constexpr Node linear_attention(Node q, Node k, Node v, LinearAttentionOptions o = {}, Where where = Where::current()) {
-  Builder& b = *q.builder;
-  NodeSpec s = rule::spec(op::linear_attention, "", b, where);
-  std::vector<Node> inputs{q, k, v};
-  const bool lengths = o.key_lengths.builder != nullptr;
-  if (lengths) inputs.push_back(o.key_lengths);
-  s.attributes = {integer(key::causal, o.causal), number(key::eps, o.eps),
-                  integer(key::function, static_cast<std::int64_t>(o.feature)), integer(key::has_mask, lengths)};
-  return b.add(s, inputs, infer_linear_attention);
+  return linear_attention_from(q, k, v, o, where).out;
 }
 
 struct SelfAttentionOptions {
@@ -178,6 +216,7 @@ struct SelfAttentionOptions {
   bool bias = true;     ///< of the projections
   bool linear = false;  ///< linear attention (elu + 1) instead of softmax
   bool linear_causal = true;
+  std::optional<RopeOptions> rope{};  ///< rotary positions of queries and keys
 };
 
 /// Projections q, k, v, attention over heads, and the output projection. x [B, N, W], memory [B, M, Wm]; the same for
@@ -209,11 +248,14 @@ constexpr Node cross_attention(std::string_view leaf, Node x, Node memory, SelfA
     return {&b, {}};
   }
   b.push_scope(leaf);
-  const Node q = split_heads(linear("q", x, {.width = o.heads * head_dim, .bias = o.bias}, where), o.heads, "", where);
-  const Node k =
-      split_heads(linear("k", memory, {.width = kv_heads * head_dim, .bias = o.bias}, where), kv_heads, "", where);
+  Node q = split_heads(linear("q", x, {.width = o.heads * head_dim, .bias = o.bias}, where), o.heads, "", where);
+  Node k = split_heads(linear("k", memory, {.width = kv_heads * head_dim, .bias = o.bias}, where), kv_heads, "", where);
   const Node v =
       split_heads(linear("v", memory, {.width = kv_heads * head_dim, .bias = o.bias}, where), kv_heads, "", where);
+  if (o.rope && b.usable(v)) {
+    q = rope(q, *o.rope, where);
+    k = rope(k, *o.rope, where);
+  }
   Node y{&b, {}};
   if (o.linear)
     y = linear_attention(q, k, v, {.causal = o.linear_causal}, where);

@@ -113,8 +113,29 @@ template <class T>
 AttentionOutputs<T> attention(const AttentionInputs<T>& in);
 
 // --- linear_attention.cpp
+/// `state` [B, H, D, Dv + 1], where given, is what earlier keys left; it becomes what all keys leave.
 template <class T>
 Array<T> linear_attention(const Array<T>& q, const Array<T>& k, const Array<T>& v, const Array<T>* key_lengths,
-                          activation feature, bool causal, double eps);
+                          activation feature, bool causal, double eps, Array<T>* state = nullptr);
+
+// --- rotary.cpp
+template <class T>
+Array<T> rope(const Array<T>& x, const Array<T>* positions, double base, rope_layout layout, std::int64_t offset,
+              std::int64_t rotary_dim);
+
+// --- score_attention.cpp
+template <class T>
+Array<T> additive_scores(const Array<T>& q, const Array<T>& k, const Array<T>& v);
+
+// --- favor.cpp
+template <class T>
+Array<T> random_projection(std::int64_t features, std::int64_t head_dim, std::int64_t seed);
+template <class T>
+Array<T> random_features(const Array<T>& x, const Array<T>& projection, double scale);
+
+// --- experts.cpp
+template <class T>
+Array<T> moe(const Array<T>& x, const Array<T>& router, const Array<T>& up, const Array<T>& down, const Array<T>* gate,
+             std::int64_t top_k, bool renormalise, activation function);
 
 }  // namespace treadle::reference

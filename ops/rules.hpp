@@ -3,8 +3,11 @@
 
 #include <treadle/ops/attention.hpp>
 #include <treadle/ops/embedding.hpp>
+#include <treadle/ops/experts.hpp>
+#include <treadle/ops/favor.hpp>
 #include <treadle/ops/feed_forward.hpp>
 #include <treadle/ops/norm.hpp>
+#include <treadle/ops/score_attention.hpp>
 #include <treadle/ops/softmax.hpp>
 
 namespace treadle {
@@ -39,11 +42,16 @@ inline constexpr OpRule op_rules[] = {
     {op::matmul, 2, infer_matmul, flops_matmul},
     {op::activation, 1, rule::same_as_first, rule::flops_per_element},
     {op::softmax, 1, rule::same_as_first, flops_softmax},
+    {op::rope, 1, infer_rope, flops_rope},
     {op::mask, 0, infer_mask},
     {op::mask_to_bias, 1, infer_mask_to_bias},
     {op::select, 2, infer_select},
     {op::attention, 3, infer_attention, flops_attention},
     {op::linear_attention, 3, infer_linear_attention, flops_linear_attention},
+    {op::additive_scores, 3, infer_additive_scores, flops_additive_scores},
+    {op::random_projection, 0, infer_random_projection},
+    {op::random_features, 2, infer_random_features, flops_random_features},
+    {op::moe, 4, infer_moe, flops_moe},
     {op::layer_norm, 1, infer_norm, flops_norm},
     {op::rms_norm, 1, infer_norm, flops_norm},
     {op::add_layer_norm, 2, infer_add_norm, flops_add_norm},

@@ -110,7 +110,8 @@ constexpr bool attribute_kinds(Context& c, std::int32_t n) {
 /// Optional inputs that are announced by an attribute.
 constexpr int announced(GraphView g, std::int32_t n) {
   int count = 0;
-  for (key k : {key::has_weight, key::has_bias, key::has_residual, key::has_mask, key::has_sink, key::has_tensor})
+  for (key k : {key::has_weight, key::has_bias, key::has_residual, key::has_mask, key::has_sink, key::has_tensor,
+                key::has_positions, key::has_gate, key::has_state})
     count += g.get_integer(n, k) != 0;
   if (g.nodes[n].op == op::gated_linear) count += g.get_integer(n, key::has_bias) != 0;  // a bias for each weight
   return count;
@@ -119,7 +120,10 @@ constexpr int announced(GraphView g, std::int32_t n) {
 constexpr bool arity(Context& c, std::int32_t n) {
   const NodeData& d = c.g.nodes[n];
   const int inputs = d.inputs.count, fixed = rule_of(d.op).least_inputs + announced(c.g, n);
-  const int outputs = d.op == op::attention || d.op == op::add_layer_norm || d.op == op::add_rms_norm ? 2 : 1;
+  const bool two =
+      d.op == op::attention || d.op == op::add_layer_norm || d.op == op::add_rms_norm ||
+      (d.op == op::linear_attention && c.g.get_integer(n, key::has_state) != 0);  // lse; the sum; the state
+  const int outputs = two ? 2 : 1;
   if (d.op == op::repeat) return true;  // has a rule of its own
   if (d.outputs.count != outputs) return false;
   if (d.op == op::concatenate) return inputs >= 1;
@@ -262,6 +266,9 @@ constexpr bool dtypes(Context& c, std::int32_t n) {
     case op::matmul:
     case op::activation:
     case op::softmax:
+    case op::additive_scores:
+    case op::random_features:
+    case op::moe:
     case op::layer_norm:
     case op::rms_norm:
     case op::add_layer_norm:
@@ -275,6 +282,7 @@ constexpr bool dtypes(Context& c, std::int32_t n) {
       for (int i = 0; i < 3; ++i)
         if (c.g.info(c.g.inputs(n)[i]).dtype != f32) return false;
       return true;
+    case op::rope: return c.g.info(c.g.inputs(n)[0]).dtype == f32;
     case op::append:
     case op::concatenate:
       for (Value v : c.g.inputs(n))

@@ -366,7 +366,30 @@ class Interpreter {
       case op::linear_attention: {
         next = 3;
         const Array<T>* lengths = optional(key::has_mask);
-        return {hold(linear_attention(x(0), x(1), x(2), lengths, function, g_.get_integer(n, key::causal) != 0, eps))};
+        const Array<T>* before = optional(key::has_state);
+        const bool causal = g_.get_integer(n, key::causal) != 0;
+        if (before == nullptr) return {hold(linear_attention(x(0), x(1), x(2), lengths, function, causal, eps))};
+        Array<T> after = *before;
+        Array<T> out = linear_attention(x(0), x(1), x(2), lengths, function, causal, eps, &after);
+        return {hold(std::move(out)), hold(std::move(after))};
+      }
+      case op::rope: {
+        next = 1;
+        const Array<T>* given = optional(key::has_positions);
+        return {hold(rope(x(0), given, g_.get_number(n, key::base, 10000),
+                          static_cast<rope_layout>(g_.get_integer(n, key::layout)), integer(n, key::offset, frame),
+                          g_.get_integer(n, key::rotary_dim)))};
+      }
+      case op::additive_scores: return {hold(additive_scores(x(0), x(1), x(2)))};
+      case op::random_projection:
+        return {hold(random_projection<T>(g_.get_integer(n, key::features), g_.get_integer(n, key::head_dim),
+                                          g_.get_integer(n, key::seed)))};
+      case op::random_features: return {hold(random_features(x(0), x(1), g_.get_number(n, key::scale, 1)))};
+      case op::moe: {
+        next = 4;
+        const Array<T>* gate = optional(key::has_gate);
+        return {hold(moe(x(0), x(1), x(2), x(3), gate, g_.get_integer(n, key::top_k),
+                         g_.get_integer(n, key::renormalise) != 0, function))};
       }
       case op::layer_norm: {
         next = 1;

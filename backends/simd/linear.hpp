@@ -94,6 +94,28 @@ auto finish_rows_for(kernel::Unary op) {
   }
 }
 
+/// Rows by one panel; `e` starts at the first row, `finish` is finish_rows for the activation.
+template <class Isa, class Finish>
+void rows_by_panel(const float* x, std::int64_t stride, std::int64_t count, const float* panel, std::int64_t k,
+                   std::int64_t lanes, Epilogue<Isa> e, Finish finish) {
+  using V = Vec<Isa>;
+  float* const out = e.out;
+  const float* const residual = e.residual;
+  with_vectors<Isa>(lanes, [&](auto vectors) {
+    constexpr std::int64_t ld = vectors * V::width;
+    for_row_blocks<Shape<Isa>::rows>(count, [&](auto block_rows, std::int64_t first) {
+      alignas(64) float block[block_rows * ld];
+      Accumulators<Isa, block_rows, vectors> acc;
+      acc.clear();
+      multiply_rows(acc, x + first * stride, stride, panel, ld, k);
+      acc.each([&](auto r, auto v, V& y) __attribute__((always_inline)) { y.store(block + r * ld + v * V::width); });
+      e.out = out + first * e.out_stride;
+      e.residual = residual == nullptr ? nullptr : residual + first * e.residual_stride;
+      finish(e, block, ld, block_rows);
+    });
+  });
+}
+
 template <class Isa>
 struct LinearTiling {
   std::int64_t row_block, row_blocks, panels;
@@ -115,7 +137,6 @@ kernel::Work plan_linear(const kernel::Linear& a) {
 
 template <class Isa>
 void run_linear(const kernel::Linear& a, std::size_t begin, std::size_t end, void*) {
-  using V = Vec<Isa>;
   const LinearTiling<Isa> t(a);
   const std::int64_t rows = a.out.shape[0], k = a.w.k, n = a.w.n;
   const auto finish = finish_rows_for<Isa>(a.activation);
@@ -124,27 +145,13 @@ void run_linear(const kernel::Linear& a, std::size_t begin, std::size_t end, voi
     const std::int64_t lanes = panel_lanes<Isa>(n, column), count = std::min(t.row_block, rows - row);
     const float* panel = a.w.data + column * k;
     const float* x = a.a.as<const float>() + row * a.a.strides[0];
-    Epilogue<Isa> e{a.bias ? a.bias.as<const float>() + column : nullptr,
-                    a.residual ? a.residual.as<const float>() + row * a.residual.strides[0] + column : nullptr,
-                    a.residual.strides[0],
-                    a.out.as<float>() + row * a.out.strides[0] + column,
-                    a.out.strides[0],
-                    std::min<std::int64_t>(lanes, n - column)};
-    float* const out = e.out;
-    const float* const residual = e.residual;
-    with_vectors<Isa>(lanes, [&](auto vectors) {
-      constexpr std::int64_t ld = vectors * V::width;
-      for_row_blocks<Shape<Isa>::rows>(count, [&](auto block_rows, std::int64_t first) {
-        alignas(64) float block[block_rows * ld];
-        Accumulators<Isa, block_rows, vectors> acc;
-        acc.clear();
-        multiply_rows(acc, x + first * a.a.strides[0], a.a.strides[0], panel, ld, k);
-        acc.each([&](auto r, auto v, V& y) __attribute__((always_inline)) { y.store(block + r * ld + v * V::width); });
-        e.out = out + first * e.out_stride;
-        e.residual = residual == nullptr ? nullptr : residual + first * e.residual_stride;
-        finish(e, block, ld, block_rows);
-      });
-    });
+    const Epilogue<Isa> e{a.bias ? a.bias.as<const float>() + column : nullptr,
+                          a.residual ? a.residual.as<const float>() + row * a.residual.strides[0] + column : nullptr,
+                          a.residual.strides[0],
+                          a.out.as<float>() + row * a.out.strides[0] + column,
+                          a.out.strides[0],
+                          std::min<std::int64_t>(lanes, n - column)};
+    rows_by_panel<Isa>(x, a.a.strides[0], count, panel, k, lanes, e, finish);
   }
 }
 

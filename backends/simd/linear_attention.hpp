@@ -10,11 +10,16 @@
 // sequences.
 //
 // Row i sees keys below min(i + k_len − q_len + 1, key length) if causal, below the key length otherwise.
+//
+// Exponentials are kept relative to the largest exponent of the keys absorbed so far, as in online softmax: where a
+// chunk brings a larger one, S is scaled down. Keys that are never seen, NaN included, have no part in it.
 
 #include <treadle/backends/kernel.hpp>
 #include <treadle/backends/simd/block.hpp>
 #include <treadle/backends/simd/math.hpp>
 #include <treadle/backends/simd/transpose.hpp>
+
+#include <limits>
 
 namespace treadle::simd {
 
@@ -72,17 +77,16 @@ class LinearAttentionHead {
     for (std::int64_t q0 = 0; q0 < q_len; q0 += W::chunk) {
       const std::int64_t count = std::min(W::chunk, q_len - q0);
       if (a_.causal) absorb_until(std::clamp<std::int64_t>(q0 + offset, 0, keys_));
+      // Keys that some but not all queries of the chunk see; lane j sees those below q0 + j + offset + 1.
+      const std::int64_t last = a_.causal ? std::clamp<std::int64_t>(q0 + count + offset, 0, keys_) : seen,
+                         fresh = last - seen;
+      if (fresh > 0) load_keys(seen, fresh);
       load_queries(q0, count);
       from_state();
-      if (a_.causal) {
-        // Keys that some but not all queries of the chunk see; lane j sees those below q0 + j + offset + 1.
-        const std::int64_t last = std::clamp<std::int64_t>(q0 + count + offset, 0, keys_), fresh = last - seen;
-        if (fresh > 0) {
-          load_keys(seen, fresh);
-          within_chunk(fresh, seen - (q0 + offset));
-          update(fresh);
-          seen = last;
-        }
+      if (fresh > 0) {
+        within_chunk(fresh, seen - (q0 + offset));
+        update(fresh);
+        seen = last;
       }
       finish(q0, count);
     }
@@ -108,8 +112,12 @@ class LinearAttentionHead {
   using W = LinearAttentionWork<Isa>;
   static constexpr int width = V::width, vectors = Shape<Isa>::vectors;
   static constexpr std::int64_t ld = W::chunk;
+  static constexpr float lowest = -std::numeric_limits<float>::max();  // finite: −inf − −inf is NaN
 
-  static V feature(V x, kernel::Feature f) { return f == kernel::Feature::relu ? relu(x) : elu_plus_one(x); }
+  V feature(V x) const {
+    if (a_.feature == kernel::Feature::exponentials) return exp(x - V(largest_));
+    return a_.feature == kernel::Feature::relu ? relu(x) : elu_plus_one(x);
+  }
 
   float* state_of_caller() const {
     return a_.state.template as<float>() + b_ * a_.state.strides[0] + h_ * a_.state.strides[1];
@@ -130,12 +138,13 @@ class LinearAttentionHead {
 
   /// φ(K) as it lies, and [V | 1] with zeros up to whole lanes.
   void load_keys(std::int64_t first, std::int64_t count) {
+    if (a_.feature == kernel::Feature::exponentials) raise_to(first, count);
     for (std::int64_t j = 0; j < count; ++j) {
       const float* k = k_ + (first + j) * a_.k.strides[2];
       const float* v = v_ + (first + j) * a_.v.strides[2];
       for (std::int64_t d = 0; d < dim_; d += width) {
         const int n = static_cast<int>(std::min<std::int64_t>(width, dim_ - d));
-        feature(V::load(k + d, n), a_.feature).store(w_.k + j * dim_ + d, n);
+        feature(V::load(k + d, n)).store(w_.k + j * dim_ + d, n);
       }
       std::copy_n(v, values_, w_.v + j * w_.width);
       w_.v[j * w_.width + values_] = 1.0f;
@@ -145,7 +154,38 @@ class LinearAttentionHead {
 
   void load_queries(std::int64_t q0, std::int64_t count) {
     transpose_in<Isa>(q_ + q0 * a_.q.strides[2], a_.q.strides[2], count, dim_, w_.q, ld, 1.0f);
-    for (std::int64_t i = 0; i < dim_ * ld; i += width) feature(V::load(w_.q + i), a_.feature).store(w_.q + i);
+    if (a_.feature == kernel::Feature::exponentials) {
+      for (std::int64_t i = 0; i < ld; i += width) {  // relative to the largest of each lane
+        V largest(-std::numeric_limits<float>::infinity());
+        for (std::int64_t d = 0; d < dim_; ++d) largest = max(V::load(w_.q + d * ld + i), largest);
+        for (std::int64_t d = 0; d < dim_; ++d) {
+          float* q = w_.q + d * ld + i;
+          exp(V::load(q) - largest).store(q);
+        }
+      }
+      return;
+    }
+    for (std::int64_t i = 0; i < dim_ * ld; i += width) feature(V::load(w_.q + i)).store(w_.q + i);
+  }
+
+  /// Makes `largest_` that of these keys too, and S relative to it.
+  void raise_to(std::int64_t first, std::int64_t count) {
+    V largest(largest_);
+    for (std::int64_t j = 0; j < count; ++j) {
+      const float* k = k_ + (first + j) * a_.k.strides[2];
+      for (std::int64_t d = 0; d < dim_; d += width) {
+        const int n = static_cast<int>(std::min<std::int64_t>(width, dim_ - d));
+        const V x = V::load(k + d, n);
+        largest = max(n == width ? x : select(mask_from_bits<Isa>((std::uint64_t{1} << n) - 1), x, largest), largest);
+      }
+    }
+    const float raised = reduce_max(largest);
+    if (!(raised > largest_) || raised > -lowest) return;  // an infinite one reaches those who see it, not the scale
+    if (largest_ > lowest) {
+      const V factor = exp(V(largest_ - raised));
+      for (std::int64_t i = 0; i < dim_ * w_.width; i += width) (V::load(w_.state + i) * factor).store(w_.state + i);
+    }
+    largest_ = raised;
   }
 
   /// S += φ(K)ᵀ [V | 1].
@@ -230,6 +270,7 @@ class LinearAttentionHead {
   const kernel::LinearAttention& a_;
   const LinearAttentionWork<Isa>& w_;
   std::int64_t b_, h_, dim_, values_, keys_;
+  float largest_ = lowest;  // exponent of the keys absorbed so far
   const float *q_, *k_, *v_;
   float* out_;
 };

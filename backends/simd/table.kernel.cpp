@@ -1,16 +1,20 @@
 // Every kernel, for the ISA that TREADLE_ISA_TAG names, in the table TREADLE_ISA_TABLE. Compiled once per ISA with that
 // ISA's flags; afterwards the table is the only symbol that other files see (cmake/isa.cmake).
 
+#include <treadle/backends/simd/additive_scores.hpp>
 #include <treadle/backends/simd/attention.hpp>
 #include <treadle/backends/simd/burn.hpp>
 #include <treadle/backends/simd/copy.hpp>
 #include <treadle/backends/simd/elementwise.hpp>
 #include <treadle/backends/simd/embedding_sum.hpp>
+#include <treadle/backends/simd/experts.hpp>
 #include <treadle/backends/simd/gated_linear.hpp>
 #include <treadle/backends/simd/linear.hpp>
 #include <treadle/backends/simd/linear_attention.hpp>
 #include <treadle/backends/simd/matmul.hpp>
 #include <treadle/backends/simd/norms.hpp>
+#include <treadle/backends/simd/random_features.hpp>
+#include <treadle/backends/simd/rope.hpp>
 #include <treadle/backends/simd/softmax.hpp>
 #include <treadle/backends/simd/tables.hpp>
 
@@ -40,6 +44,11 @@ constexpr Table make_table() {
       .add_rms_norm = {"add_rms_norm", plan_add_norm<Isa>, run_add_rms_norm<Isa>},
       .embedding_sum = {"embedding_sum", plan_embedding_sum<Isa>, run_embedding_sum<Isa>},
       .gated_linear = {"gated_linear", plan_gated_linear<Isa>, run_gated_linear<Isa>},
+      .rope = {"rope", plan_rope<Isa>, run_rope<Isa>},
+      .additive_scores = {"additive_scores", plan_additive_scores<Isa>, run_additive_scores<Isa>},
+      .random_features = {"random_features", plan_random_features<Isa>, run_random_features<Isa>},
+      .expert_linear = {"expert_linear", plan_expert_linear<Isa>, run_expert_linear<Isa>},
+      .mix_experts = {"mix_experts", plan_mix_experts<Isa>, run_mix_experts<Isa>},
       .packed_bytes = packed_bytes<Isa>,
       .pack = pack<Isa>,
       .fma_burn = fma_burn<Isa>,

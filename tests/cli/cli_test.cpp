@@ -77,6 +77,8 @@ BOOST_AUTO_TEST_CASE(wrong_command_lines_are_one_sentence) {
   check_refused("compare --variants bigbird:64,3,2,2000",
                 "the number of random blocks of variant 'bigbird:64,3,2,2000' is");
   check_refused("compare --variants bigbirds", "bigbird[:B,W,G,R]");
+  check_refused("compare --variants performer:0", "the number of features of variant 'performer:0' is 0");
+  check_refused("compare --variants performer:9999999", "at most 8192 are possible");
   check_refused("compare --lengths 512:256", "256:512");
   check_refused("compare --lengths 1:2:3", "two ends");
   check_refused("compare --lengths 12x", "whole number");
@@ -176,7 +178,7 @@ BOOST_AUTO_TEST_CASE(compare_lists_its_variants) {
   const std::string help = run("compare --help").out;
   for (const std::string spelling :
        {"dense", "causal", "window:L,R", "longformer[:W,G]", "bigbird[:B,W,G,R]", "bigbird[:B,W,G,R]:causal",
-        "local[:C[,L]]", "local[:C[,L]]:causal", "linear", "linear:causal"}) {
+        "local[:C[,L]]", "local[:C[,L]]:causal", "linear", "linear:causal", "performer[:F]", "performer[:F]:causal"}) {
     BOOST_TEST(has(o.out, "\n" + spelling + " "), spelling);
     BOOST_TEST(has(help, "  " + spelling + " "), spelling);
     BOOST_TEST(has(read(TREADLE_DOCS "/compare.md"), "| `" + spelling + "` |"), spelling);
@@ -206,6 +208,24 @@ BOOST_AUTO_TEST_CASE(compare_runs_masks_by_blocks) {
     const bool whole = i == 2 || i == 6 || i == 7;  // one chunk or block holds everything
     BOOST_TEST((whole ? error < 1e-5 : error > 1e-3 && error < 10), names[i] << " " << error);
   }
+}
+
+BOOST_AUTO_TEST_CASE(compare_runs_random_features) {
+  const Folder f;
+  const Outcome o =
+      run("compare --lengths 200 --heads 2 --head-dim 16 --repetitions 1 --variants "
+          "performer:16,performer:1024,performer:64:causal,dense --json '" +
+          f / "r.json" + "'");
+  BOOST_TEST_REQUIRE(o.code == 0, o.error);
+  const auto j = nlohmann::json::parse(read(f / "r.json"));
+  BOOST_TEST_REQUIRE(j["rows"].size() == 4u);
+  const auto number = [&](std::size_t i, const char* name) { return j["rows"][i][name].get<double>(); };
+  BOOST_TEST(j["rows"][2]["variant"] == "performer:64:causal");
+  BOOST_TEST(j["rows"][2]["causal"] == true);
+  // More features come closer to softmax, and so do the weights' entropies.
+  BOOST_TEST(number(1, "relative_error") < number(0, "relative_error"));
+  const auto off = [&](std::size_t i) { return std::abs(number(i, "mean_entropy") - number(3, "mean_entropy")); };
+  BOOST_TEST(off(1) < off(0));
 }
 
 BOOST_AUTO_TEST_CASE(compare_reads_files_and_is_repeatable) {

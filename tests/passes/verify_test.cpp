@@ -76,6 +76,21 @@ BOOST_AUTO_TEST_CASE(each_rule_finds_what_it_is_for) {
       "3: append writes to a state, and each state is appended to at most once");
 }
 
+BOOST_AUTO_TEST_CASE(sequence_ops_are_checked) {
+  const std::string q = "%0 = input \"q\" () : f32[1, 2, seq, 6]\n%1 = input \"s\" () : f32[1, 2, 6, 7]\n";
+  const std::string announced = "2: a node has the inputs and outputs that its op and its has_… attributes announce";
+  const std::string inferred = "2: outputs have the dtype and shape that the op's rule infers";
+  const std::string with_state = "%2 = linear_attention (%0, %0, %0, %1) {has_state=1} : f32[1, 2, seq, 6]";
+  BOOST_TEST(first_violation(q + with_state + ", f32[1, 2, 6, 7]") == "none");
+  BOOST_TEST(first_violation(q + with_state) == announced);
+  BOOST_TEST(first_violation(q + "%2 = linear_attention (%0, %0, %0, %1) {has_state=0} : f32[1, 2, seq, 6]") ==
+             announced);
+  BOOST_TEST(first_violation(q + "%2 = rope (%0) {rotary_dim=4} : f32[1, 2, seq, 6]") == "none");
+  BOOST_TEST(first_violation(q + "%2 = rope (%0) {rotary_dim=4, has_positions=1} : f32[1, 2, seq, 6]") == announced);
+  BOOST_TEST(first_violation(q + "%2 = rope (%0) {rotary_dim=3} : f32[1, 2, seq, 6]") == inferred);
+  BOOST_TEST(first_violation(q + "%2 = random_projection () {features=3, head_dim=6} : f32[3, 5]") == inferred);
+}
+
 BOOST_AUTO_TEST_CASE(repeats_are_checked_against_their_bodies) {
   const auto model = [](std::string_view counts, std::string_view input, std::string_view results) {
     return "%0 = input \"x\" () : f32[4]\n%3 = repeat \"h\" (%0) {" + std::string(counts) +

@@ -31,6 +31,21 @@ BOOST_AUTO_TEST_CASE(a_repeat_reads_and_prints_the_same) {
   BOOST_TEST(g.view().scope(4) == "h.#");
 }
 
+BOOST_AUTO_TEST_CASE(sequence_ops_read_and_print_the_same) {
+  const std::string_view source = R"(%0 = input "q" () : f32[batch, 2, seq, 8]
+%1 = input "p" () : i32[seq]
+%2 = rope (%0, %1) {base=10000, layout=interleaved, offset=past + 1, rotary_dim=4, has_positions=1} : f32[batch, 2, seq, 8]
+%3 = random_projection () {features=16, head_dim=8, seed=3} : f32[16, 8]
+%4 = random_features (%2, %3) {scale=0.5} : f32[batch, 2, seq, 16]
+%5 = linear_attention (%4, %4, %0) {causal=1, eps=0, function=exp, has_mask=0} : f32[batch, 2, seq, 8]
+%6 = rope (%5) {base=500, layout=half, offset=0, rotary_dim=8, has_positions=0} : f32[batch, 2, seq, 8]
+)";
+  BOOST_TEST(to_text(parse_graph(source)) == source);
+  BOOST_CHECK_THROW(
+      parse_graph("%0 = input \"q\" () : f32[2, 2, 2, 8]\n%1 = rope (%0) {layout=third} : f32[2, 2, 2, 8]"),
+      std::invalid_argument);
+}
+
 BOOST_AUTO_TEST_CASE(numbers_are_canonical) {
   // Any numbers and comments go in; the order of the nodes comes out.
   const Graph g = parse_graph(R"(
