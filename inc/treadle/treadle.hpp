@@ -1,1 +1,0 @@
-/tmp/e1m/treadle.hpp
