@@ -224,7 +224,7 @@ void weights(CallBuilder& b, Node q, Node k, const Shapes& s, const AttentionOpt
   if (!b.wants("weights") || o.score || o.sink.builder != nullptr || s.heads != s.kv_heads) return;
   Node scores = scale(matmul(q, transpose(k)), factor);
   if (o.bias.builder != nullptr) scores = scores + o.bias;
-  const Dim n = b.g.dim_number(s.q_len), m = b.g.dim_number(s.k_len);
+  const DimSpec n = s.q_len, m = s.k_len;
   if (o.mask_tensor.builder != nullptr)
     scores = select(mask_node(o.mask_tensor, n, m, o.mask ? &*o.mask : nullptr), scores,
                     -std::numeric_limits<double>::infinity());

@@ -115,8 +115,8 @@ constexpr Node attention(Node q, Node k, Node v, AttentionOptions o = {}, Where 
   const bool has_mask = o.mask || o.mask_tensor.builder != nullptr;
   if (has_mask && shape.size() == 4 && keys.size() == 4) {
     inputs.push_back(o.mask_tensor.builder != nullptr
-                         ? mask_node(o.mask_tensor, shape[2], keys[2], o.mask ? &*o.mask : nullptr, where)
-                         : mask_node(b, *o.mask, shape[2], keys[2], where));
+                         ? mask_node(o.mask_tensor, ScoreLengths{shape[2], keys[2]}, o.mask ? &*o.mask : nullptr, where)
+                         : mask_node(b, *o.mask, ScoreLengths{shape[2], keys[2]}, where));
   }
   const bool has_bias = o.bias.builder != nullptr;
   if (has_bias) inputs.push_back(o.bias);

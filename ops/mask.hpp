@@ -139,31 +139,41 @@ constexpr bool add_expression(Builder& b, const Mask& m, NodeSpec& s, std::vecto
 }
 }  // namespace rule
 
+/// Lengths that are dims of the graph already. A type of its own: a plain number must not be taken for a dim's index.
+struct ScoreLengths {
+  Dim q_len, k_len;
+};
+
 /// A mask node from an expression, over q_len × k_len.
-constexpr Node mask_node(Builder& b, const Mask& m, Dim q_len, Dim k_len, Where where = Where::current()) {
+constexpr Node mask_node(Builder& b, const Mask& m, ScoreLengths lengths, Where where = Where::current()) {
   NodeSpec s = rule::spec(op::mask, "", b, where);
   s.attributes = {integer(key::has_tensor, 0)};
   std::vector<Node> inputs;
   if (!rule::add_expression(b, m, s, inputs, where)) return {&b, {}};
-  s.attributes.push_back(dim_attribute(key::q_len, q_len));
-  s.attributes.push_back(dim_attribute(key::k_len, k_len));
+  s.attributes.push_back(dim_attribute(key::q_len, lengths.q_len));
+  s.attributes.push_back(dim_attribute(key::k_len, lengths.k_len));
   return b.add(s, inputs, infer_mask);
 }
 constexpr Node mask_node(Builder& b, const Mask& m, DimSpec q_len, DimSpec k_len, Where where = Where::current()) {
-  return mask_node(b, m, b.intern(q_len), b.intern(k_len), where);
+  return mask_node(b, m, ScoreLengths{b.intern(q_len), b.intern(k_len)}, where);
 }
 
 /// A mask node from a boolean tensor (true keeps) that broadcasts to [batch, heads, q_len, k_len]; and'ed with `m`
 /// where given.
-constexpr Node mask_node(Node tensor, Dim q_len, Dim k_len, const Mask* m = nullptr, Where where = Where::current()) {
+constexpr Node mask_node(Node tensor, ScoreLengths lengths, const Mask* m = nullptr, Where where = Where::current()) {
   Builder& b = *tensor.builder;
   NodeSpec s = rule::spec(op::mask, "", b, where);
   s.attributes = {integer(key::has_tensor, 1)};
   std::vector<Node> inputs{tensor};
   if (m != nullptr && !rule::add_expression(b, *m, s, inputs, where)) return {&b, {}};
-  s.attributes.push_back(dim_attribute(key::q_len, q_len));
-  s.attributes.push_back(dim_attribute(key::k_len, k_len));
+  s.attributes.push_back(dim_attribute(key::q_len, lengths.q_len));
+  s.attributes.push_back(dim_attribute(key::k_len, lengths.k_len));
   return b.add(s, inputs, infer_mask);
+}
+constexpr Node mask_node(Node tensor, DimSpec q_len, DimSpec k_len, const Mask* m = nullptr,
+                         Where where = Where::current()) {
+  Builder& b = *tensor.builder;
+  return mask_node(tensor, ScoreLengths{b.intern(q_len), b.intern(k_len)}, m, where);
 }
 
 namespace rule {

@@ -61,7 +61,8 @@ constexpr Node additive_attention(std::string_view leaf, Node query, Node keys, 
   if (!b.usable(e)) return {&b, {}};
   if (o.mask) {
     const auto shape = b.shape(e);
-    e = select(mask_node(b, *o.mask, shape[2], shape[3], where), e, -std::numeric_limits<double>::infinity(), where);
+    e = select(mask_node(b, *o.mask, ScoreLengths{shape[2], shape[3]}, where), e,
+               -std::numeric_limits<double>::infinity(), where);
   }
   return merge_heads(matmul(softmax(e, where), split_heads(values, 1, "", where), where), where);
 }

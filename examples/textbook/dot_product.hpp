@@ -24,7 +24,7 @@ inline treadle::Graph dot_product(const DotProduct& d) {
   const Node v = g.input("v", f32, {1, d.heads, d.keys, d.value_width});
   const Node products = matmul(q, transpose(k));
   Node scores = scale(products, d.scale);
-  if (d.causal) scores = scores + mask_to_bias(mask_node(g, causal, DimSpec(d.queries), DimSpec(d.keys)));
+  if (d.causal) scores = scores + mask_to_bias(mask_node(g, causal, d.queries, d.keys));
   const Node weights = softmax(scores);
   g.output("products", products);
   g.output("weights", weights);

@@ -160,11 +160,10 @@ BOOST_AUTO_TEST_CASE(masks_written_out) {
   for (const std::int64_t m : lengths) {
     Builder b;
     const Node x = b.input("x", f32, {2, 3, n, n}), keep = b.input("keep", boolean, {2, 1, n, n});
-    const Dim d = b.intern(n);
-    b.output("bias", softmax(x + mask_to_bias(mask_node(b, causal & window(2, 0), d, d))));
-    b.output("select", softmax(select(mask_node(keep, d, d), x, -1e30)));
+    b.output("bias", softmax(x + mask_to_bias(mask_node(b, causal & window(2, 0), n, n))));
+    b.output("select", softmax(select(mask_node(keep, n, n), x, -1e30)));
     const Mask both = causal;
-    b.output("zero", select(mask_node(keep, d, d, &both), x, 0));
+    b.output("zero", select(mask_node(keep, n, n, &both), x, 0));
     BOOST_TEST_CONTEXT(m) check(b.finish(), {{"n", m}});
   }
 }

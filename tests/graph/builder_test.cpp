@@ -118,6 +118,7 @@ BOOST_AUTO_TEST_CASE(masks_have_the_shape_of_their_tables) {
     return std::string(shape_text(b.graph(), b.shape(mask_node(b, m, seq, seq))).view());
   };
   BOOST_TEST(shape(causal) == "[1, 1, seq, seq]");
+  BOOST_TEST(shape_text(b.graph(), b.shape(mask_node(b, causal, 33, 65))).view() == "[1, 1, 33, 65]");
   BOOST_TEST(shape(causal & by_length) == "[batch, 1, seq, seq]");
   BOOST_TEST(shape(by_head) == "[1, 4, seq, seq]");
   BOOST_TEST(shape(by_head | by_length) == "[batch, 4, seq, seq]");
