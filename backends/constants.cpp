@@ -77,6 +77,28 @@ View Planner::parameter(std::int32_t n) {
   return require_unit(buffer(trial), trial) ? v : folded_concatenation(n, {v}, 0);
 }
 
+Constants::Memory Planner::constant_memory(const std::string& key, DType dtype, const std::vector<std::int64_t>& shape,
+                                           const std::function<double(std::int64_t)>& element) {
+  if (const auto old = constants_.made.find(key); old != constants_.made.end()) return old->second;
+  Constants::Memory memory;
+  memory.view = dense_view(nullptr, dtype, shape);
+  const std::int64_t count = memory.view.size();
+  memory.bytes = static_cast<std::size_t>(count) * size_of(dtype);
+  memory.data = plan::allocate(memory.bytes);
+  memory.view.data = memory.data.get();
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double x = element(i);
+    switch (dtype) {
+      case DType::f32: memory.view.as<float>()[i] = static_cast<float>(x); break;
+      case DType::f64: memory.view.as<double>()[i] = x; break;
+      case DType::i32: memory.view.as<std::int32_t>()[i] = static_cast<std::int32_t>(x); break;
+      case DType::i64: memory.view.as<std::int64_t>()[i] = static_cast<std::int64_t>(x); break;
+      case DType::boolean: memory.view.as<std::uint8_t>()[i] = x != 0 ? 1 : 0; break;
+    }
+  }
+  return constants_.made.emplace(key, std::move(memory)).first->second;
+}
+
 /// Parts joined once; one part alone becomes a dense copy. Later bindings find what the first one made.
 View Planner::folded_concatenation(std::int32_t, const std::vector<View>& parts, std::size_t axis) {
   std::string key = "join" + std::to_string(axis) + "(";

@@ -44,6 +44,12 @@ kernel::Work plan_work(const AnyCall& call) {
   return std::visit([](const auto& c) { return c.kernel->plan(c.arguments); }, call);
 }
 
+const char* bad_id(op o) {
+  if (o == op::gather) return "an id lies outside the axis";
+  if (o == op::cross_entropy) return "an id is neither a class nor ignore_index";
+  return "an id lies outside the table";
+}
+
 }  // namespace
 
 Executor::Executor(Plan plan, GraphView graph, const kernel::Table& kernels, Threads& threads)
@@ -221,7 +227,8 @@ void Executor::run(std::span<const TensorView> inputs, std::span<const TensorVie
     if (staged_[i] != 0) copy(i);
   for (std::size_t i = 0; i < plan_.bad.size(); ++i)
     if (plan_.bad[i] != 0)
-      throw Error(describe(graph_, plan_.bad_nodes[i]) + ": an id lies outside the table; the results are not valid");
+      throw Error(describe(graph_, plan_.bad_nodes[i]) + ": " + bad_id(graph_.nodes[plan_.bad_nodes[i]].op) +
+                  "; the results are not valid");
 }
 
 mask::Counts Executor::count(const Step& step, std::int64_t strip, std::int64_t block) const {

@@ -61,7 +61,25 @@ struct LinearAttention {
   std::int32_t chunk = 0;  ///< 0: the kernel chooses
 };
 
-enum class Unary : std::uint8_t { identity, relu, gelu, gelu_tanh, silu, exp, tanh, erf, elu_plus_one, sigmoid, scale };
+enum class Unary : std::uint8_t {
+  identity,
+  relu,
+  gelu,
+  gelu_tanh,
+  silu,
+  exp,
+  tanh,
+  erf,
+  elu_plus_one,
+  sigmoid,
+  log,
+  softplus,
+  elu,
+  squared_relu,
+  quick_gelu,
+  softcap,
+  scale
+};
 enum class Norm : std::uint8_t { none, layer, rms };
 enum class Binary : std::uint8_t { add, multiply };
 
@@ -116,10 +134,48 @@ struct Softmax {
   TensorView x, mask, out;
 };
 
+/// out = x − logsumexp(x) over the last dim of [rows, width]. A row of −inf alone gives −inf.
+struct LogSoftmax {
+  TensorView x, out;
+};
+
+/// out = log Σ exp(x) over the last dim. A row of −inf alone, and an empty one, give −inf.
+struct LogSumExp {
+  TensorView x;    ///< [rows, width]
+  TensorView out;  ///< [rows], any stride
+};
+
+/// Index of the first largest element of each row; NaN counts as larger than every number.
+struct ArgMax {
+  TensorView x;    ///< [rows, width], width ≥ 1
+  TensorView out;  ///< i64 [rows], any stride
+};
+
+/// out[i] = logsumexp(logits[i, :]) − logits[i, ids[i]]; 0 where the id is `ignore_index`. Ids outside the vocabulary
+/// give 0 and set *bad to 1.
+struct CrossEntropy {
+  TensorView logits;  ///< [rows, vocabulary]
+  TensorView ids;     ///< i32 or i64 [rows], any stride
+  TensorView out;     ///< [rows], any stride
+  std::int64_t ignore_index = -100;
+  std::int32_t* bad = nullptr;
+};
+
+enum class Pooling : std::uint8_t { mean, max };
+
+/// out = mean or largest of x over its third dim, in the order of that dim: over the first `lengths` positions where
+/// given. 0 over nothing; the largest is NaN if one is.
+struct Pool {
+  TensorView x;        ///< rank 4: [batch, heads, length, width], unit stride on width
+  TensorView lengths;  ///< optional, i32 [batch, heads, 1, 1], any strides
+  TensorView out;      ///< [batch, heads, 1, width], unit stride on width
+  Pooling how = Pooling::mean;
+};
+
 struct Elementwise {
   TensorView x, out;  ///< [rows, width]
   Unary op = Unary::identity;
-  float factor = 1.0f;  ///< for Unary::scale
+  float factor = 1.0f;  ///< of scale; elu's α; softcap's cap
 };
 
 struct Combine {
@@ -226,6 +282,11 @@ struct Table {
   Kernel<LayerNorm> layer_norm;
   Kernel<RmsNorm> rms_norm;
   Kernel<Softmax> softmax;
+  Kernel<LogSoftmax> log_softmax;
+  Kernel<LogSumExp> logsumexp;
+  Kernel<ArgMax> argmax;
+  Kernel<CrossEntropy> cross_entropy;
+  Kernel<Pool> pool;
   Kernel<Elementwise> elementwise;
   Kernel<Combine> combine;
   Kernel<Copy> copy;

@@ -27,6 +27,7 @@ void Planner::lower(std::int32_t n) {
       slot({n, 0}) = {whole(to, b), -1};
       return;
     }
+    case op::constant: return constant_node(n);
     case op::region_input: return;  // set by repeat()
     case op::repeat: return repeat(n);
     case op::output: {
@@ -40,6 +41,7 @@ void Planner::lower(std::int32_t n) {
     }
     case op::append: return append(n);
     case op::embedding: return embedding(n);
+    case op::gather: return gather(n);
     case op::positions:
     case op::sinusoidal_positions: return positions(n);
     case op::concatenate: return concatenate(n);
@@ -47,13 +49,21 @@ void Planner::lower(std::int32_t n) {
     case op::transpose:
     case op::split_heads:
     case op::merge_heads: return view_op(n);
+    case op::reshape: return reshape(n);
+    case op::dropout: return dropout(n);
     case op::add: return combine(n, kernel::Binary::add);
     case op::multiply: return combine(n, kernel::Binary::multiply);
     case op::scale:
+    case op::softcap:
     case op::activation: return elementwise(n);
     case op::linear: return linear(n);
     case op::matmul: return matmul(n);
-    case op::softmax: return softmax(n);
+    case op::softmax: return softmax(n, kernels_.softmax);
+    case op::log_softmax: return softmax(n, kernels_.log_softmax);
+    case op::logsumexp: return row_reduction(n, kernels_.logsumexp, 3);
+    case op::argmax: return row_reduction(n, kernels_.argmax, 1);
+    case op::cross_entropy: return cross_entropy(n);
+    case op::pool: return pool(n);
     case op::mask: return mask(n);
     case op::mask_to_bias:
     case op::select: return select(n);
@@ -222,15 +232,15 @@ void Planner::elementwise(std::int32_t n) {
   const View given = in(n, 0);
   require_f32(n, given, "its input");
   const auto function = static_cast<activation>(g_.get_integer(n, key::function));
-  const bool scales = g_.nodes[n].op == op::scale;
-  if (!scales && function == activation::none) {
+  const op o = g_.nodes[n].op;
+  if (o == op::activation && function == activation::none) {
     slot({n, 0}) = {given, -1};
     return;
   }
   const View x = rows(n, given), out = allocate({n, 0}, Need::rows);
   auto& a = step(n, kernels_.elementwise, static_cast<double>(out.size()));
-  a.op = scales ? kernel::Unary::scale : unary(function);
-  a.factor = static_cast<float>(g_.get_number(n, key::factor, 1));
+  a.op = o == op::scale ? kernel::Unary::scale : o == op::softcap ? kernel::Unary::softcap : unary(function);
+  a.factor = static_cast<float>(g_.get_number(n, o == op::activation ? key::alpha : key::factor, 1));
   operand(a.x, x);
   operand(a.out, collapsed(out), true);
   slot({n, 0}) = {out, -1};
@@ -325,16 +335,6 @@ void Planner::matmul(std::int32_t n) {
   operand(m.a, a);
   operand(m.b, b);
   operand(m.out, to, true);
-  slot({n, 0}) = {out, -1};
-}
-
-void Planner::softmax(std::int32_t n) {
-  const View given = in(n, 0);
-  require_f32(n, given, "its input");
-  const View x = rows(n, given), out = allocate({n, 0}, Need::rows);
-  auto& a = step(n, kernels_.softmax, 5.0 * static_cast<double>(out.size()));
-  operand(a.x, x);
-  operand(a.out, collapsed(out), true);
   slot({n, 0}) = {out, -1};
 }
 

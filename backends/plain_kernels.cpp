@@ -2,6 +2,7 @@
 #include <treadle/graph/mask/tiles.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 namespace treadle::kernel {
@@ -51,14 +52,63 @@ void run_select(const Select& a, std::size_t first, std::size_t last, void*) {
     float* out = a.out.as<float>() + at(a.out);
     const float* x = a.x ? a.x.as<const float>() + at(a.x) : nullptr;
     for (std::int64_t k = 0; k < a.out.shape[3]; ++k) {
-      const float kept = x != nullptr ? x[k * a.x.strides[3]] : 0.0f;
+      const float kept = x != nullptr ? a.factor * x[k * a.x.strides[3]] : 0.0f;
       out[k * a.out.strides[3]] = keep[k * a.keep.strides[3]] != 0 ? kept : a.value;
     }
   }
 }
 
+std::int64_t read_id(const TensorView& ids, std::int64_t at) {
+  return ids.dtype == i64 ? ids.as<const std::int64_t>()[at] : ids.as<const std::int32_t>()[at];
+}
+
+constexpr std::int64_t gather_rows = 16;  // of one work item
+
+std::int64_t gather_parts(const Gather& a) { return (a.out.shape[2] + gather_rows - 1) / gather_rows; }
+
+Work plan_gather(const Gather& a) {
+  return {static_cast<std::size_t>(a.out.shape[0] * a.out.shape[1] * gather_parts(a)), 0};
+}
+
+void run_gather(const Gather& a, std::size_t first, std::size_t last, void*) {
+  const auto size = static_cast<std::int64_t>(size_of(a.x.dtype));
+  const auto bytes = static_cast<std::size_t>(a.out.shape[3] * size);
+  const std::int64_t parts = gather_parts(a);
+  for (std::size_t item = first; item < last; ++item) {
+    const auto n = static_cast<std::int64_t>(item);
+    const std::int64_t begin = n % parts * gather_rows, end = std::min(begin + gather_rows, a.out.shape[2]);
+    const std::int64_t o = n / parts % a.out.shape[1], b = n / parts / a.out.shape[1];
+    const std::byte* from = a.x.as<const std::byte>() + (b * a.x.strides[0] + o * a.x.strides[1]) * size;
+    std::byte* to = a.out.as<std::byte>() + (b * a.out.strides[0] + o * a.out.strides[1]) * size;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t id = read_id(a.ids, b * a.ids.strides[0] + i * a.ids.strides[1]);
+      if (id >= 0 && id < a.x.shape[2]) {
+        if (bytes != 0) std::memcpy(to + i * a.out.strides[2] * size, from + id * a.x.strides[2] * size, bytes);
+        continue;
+      }
+      if (bytes != 0) std::memset(to + i * a.out.strides[2] * size, 0, bytes);
+      std::atomic_ref(*a.bad).store(1, std::memory_order_relaxed);  // threads may agree on it
+    }
+  }
+}
+
+Work plan_sum_losses(const SumLosses&) { return {1, 0}; }
+
+void run_sum_losses(const SumLosses& a, std::size_t, std::size_t, void*) {
+  double sum = 0;
+  std::int64_t counted = 0;
+  for (std::int64_t r = 0; r < a.losses.shape[0]; ++r) {
+    if (read_id(a.ids, r * a.ids.strides[0]) == a.ignore_index) continue;
+    sum += static_cast<double>(a.losses.as<const float>()[r * a.losses.strides[0]]);
+    ++counted;
+  }
+  *a.out.as<float>() = static_cast<float>(a.mean ? sum / static_cast<double>(counted) : sum);
+}
+
 }  // namespace
 
+const Kernel<Gather> gather{"gather", plan_gather, run_gather};
+const Kernel<SumLosses> sum_losses{"sum_losses", plan_sum_losses, run_sum_losses};
 const Kernel<MaskValues> mask_values{"mask_values", plan_mask, run_mask};
 const Kernel<Select> select{"select", plan_select, run_select};
 

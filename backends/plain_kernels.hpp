@@ -1,6 +1,6 @@
 #pragma once
-// Kernels of the executor that only move values: masks written out for graphs in which no fused attention takes them.
-// One portable version serves every ISA.
+// Kernels of the executor that move values or cost next to nothing: masks written out for graphs in which no fused
+// attention takes them, rows chosen by id, the end of a loss. One portable version serves every ISA.
 
 #include <treadle/backends/kernel.hpp>
 
@@ -12,12 +12,33 @@ struct MaskValues {
   TensorView out;  ///< boolean [1 or batch, 1 or heads, q_len, k_len], unit stride on the last dim
 };
 
-/// out = keep ? x : value; without x: keep ? 0 : value (a mask to add). All rank 4, broadcast by stride 0, any strides.
+/// out = keep ? factor · x : value; without x: keep ? 0 : value (a mask to add). All rank 4, broadcast by stride 0, any
+/// strides.
 struct Select {
   TensorView keep, x, out;
-  float value = 0;
+  float value = 0, factor = 1;
 };
 
+/// out = Σ losses, or their mean over the rows whose id is not `ignore_index` (NaN if there are none). One item, in
+/// double, in the order of the rows.
+struct SumLosses {
+  TensorView losses;  ///< [rows], any stride
+  TensorView ids;     ///< i32 or i64 [rows], any stride
+  TensorView out;     ///< one number
+  std::int64_t ignore_index = -100;
+  bool mean = true;
+};
+
+/// out[b, o, i, :] = x[b, o, ids[b, i], :], any dtype. Ids outside x give zeros and set *bad to 1.
+struct Gather {
+  TensorView x;    ///< [batch, outer, rows, inner], unit stride on inner
+  TensorView ids;  ///< i32 or i64 [batch, count]
+  TensorView out;  ///< [batch, outer, count, inner], unit stride on inner
+  std::int32_t* bad = nullptr;
+};
+
+extern const Kernel<Gather> gather;
+extern const Kernel<SumLosses> sum_losses;
 extern const Kernel<MaskValues> mask_values;
 extern const Kernel<Select> select;
 

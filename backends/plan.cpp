@@ -3,6 +3,7 @@
 #include <treadle/backends/memory_plan.hpp>
 #include <treadle/backends/names.hpp>
 #include <treadle/backends/planner.hpp>
+#include <treadle/backends/reshaped.hpp>
 #include <treadle/backends/reuse.hpp>
 
 #include <unistd.h>
@@ -112,11 +113,15 @@ void Planner::redirect_backwards(std::int32_t region) {
   const auto& nodes = nodes_of_[static_cast<std::size_t>(region)];
   for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
     const op o = g_.nodes[*it].op;
-    if (o != op::transpose && o != op::merge_heads) continue;
+    if (o != op::transpose && o != op::merge_heads && o != op::reshape) continue;
     const auto& to = redirects_[index({*it, 0})];
     auto& from = redirects_[index(g_.inputs(*it)[0])];
     if (!to || from) continue;
     View v = *to;
+    if (o == op::reshape) {
+      from = reshaped(buffer(v), v, sizes_(g_.shape(g_.inputs(*it)[0])));
+      continue;
+    }
     if (o == op::transpose) {
       std::int64_t perm = g_.get_integer(*it, key::perm);
       for (std::size_t i = 0; i < v.dims.size(); ++i, perm /= 8)
@@ -221,6 +226,20 @@ View Planner::allocate(Value v, Need need) {
   return fresh(g_.info(v).dtype, shape);
 }
 
+Planner::Line Planner::allocate_line(Value v) {
+  View out = allocate(v, Need::any), trial = out;
+  bool fits = true;
+  while (fits && trial.dims.size() > 1) {
+    fits = can_merge(buffer(trial), trial, 0);
+    if (fits) merge(buffer(trial), trial, 0, false);
+  }
+  if (!fits) out = fresh(out.dtype, out.shape());
+  View line = out;
+  while (line.dims.size() > 1) merge(buffer(line), line, 0);
+  if (line.dims.empty()) line.dims.push_back({1, -1, 1});
+  return {out, line};
+}
+
 void Planner::keep_alive(const View& v) {
   Buffer& b = buffer(v);
   const auto now = static_cast<std::int64_t>(plan_.steps.size()) - 1;
@@ -244,7 +263,7 @@ void Planner::copy(std::int32_t n, const View& from, const View& to) {
 }
 
 View Planner::dense(std::int32_t n, const View& v) {
-  if (constant(v)) return folded_concatenation(n, {v}, 0);
+  if (constant(v) && v.dtype == f32) return folded_concatenation(n, {v}, 0);
   const View out = fresh(v.dtype, v.shape());
   copy(n, v, out);
   return out;

@@ -32,12 +32,14 @@ struct Call {
 
 using AnyCall =
     std::variant<Call<kernel::Attention>, Call<kernel::LinearAttention>, Call<kernel::Linear>, Call<kernel::MatMul>,
-                 Call<kernel::LayerNorm>, Call<kernel::RmsNorm>, Call<kernel::Softmax>, Call<kernel::Elementwise>,
-                 Call<kernel::Combine>, Call<kernel::Copy>, Call<kernel::Embedding>, Call<kernel::MaskValues>,
-                 Call<kernel::Select>, Call<kernel::AddNorm>, Call<kernel::EmbeddingSum>, Call<kernel::GatedLinear>,
-                 Call<kernel::Rope>, Call<kernel::RotaryTable>, Call<kernel::AdditiveScores>,
-                 Call<kernel::RandomFeatures>, Call<kernel::ChooseExperts>, Call<kernel::GroupByExpert>,
-                 Call<kernel::ExpertLinear>, Call<kernel::MixExperts>>;
+                 Call<kernel::LayerNorm>, Call<kernel::RmsNorm>, Call<kernel::Softmax>, Call<kernel::LogSoftmax>,
+                 Call<kernel::LogSumExp>, Call<kernel::ArgMax>, Call<kernel::CrossEntropy>, Call<kernel::SumLosses>,
+                 Call<kernel::Pool>, Call<kernel::Gather>, Call<kernel::Elementwise>, Call<kernel::Combine>,
+                 Call<kernel::Copy>, Call<kernel::Embedding>, Call<kernel::MaskValues>, Call<kernel::Select>,
+                 Call<kernel::AddNorm>, Call<kernel::EmbeddingSum>, Call<kernel::GatedLinear>, Call<kernel::Rope>,
+                 Call<kernel::RotaryTable>, Call<kernel::AdditiveScores>, Call<kernel::RandomFeatures>,
+                 Call<kernel::ChooseExperts>, Call<kernel::GroupByExpert>, Call<kernel::ExpertLinear>,
+                 Call<kernel::MixExperts>>;
 
 /// Which view fills which tensor of a step's arguments. `tensor == nullptr`: the step only needs the buffer to be
 /// alive.
@@ -108,7 +110,7 @@ struct Plan {
   std::vector<std::int32_t> output_nodes;
   std::size_t arena_bytes = 0, separate_bytes = 0;  ///< separate: if no step wrote over its operand
   std::vector<std::shared_ptr<void>> owned;         ///< constants that depend on the lengths
-  /// Whether an embedding saw an id outside its table; one per step, set by kernels.
+  /// Whether a step saw an id that is none of its table's or classes; one per step with ids, set by kernels.
   std::deque<std::int32_t> bad;
   std::vector<std::int32_t> bad_nodes;
   std::deque<std::vector<kernel::PackedWeights>> expert_weights;  ///< one list per product of experts

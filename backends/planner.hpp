@@ -1,5 +1,6 @@
 #pragma once
-// The planner's working state. plan.cpp walks the graph; lower.cpp turns one node into views and steps.
+// The planner's working state. plan.cpp walks the graph; lower.cpp turns one node into views and steps, with
+// lower_layout.cpp, lower_masks.cpp and lower_rows.cpp for their families.
 
 #include <treadle/backends/names.hpp>
 #include <treadle/backends/plan.hpp>
@@ -70,6 +71,11 @@ class Planner {
   View fresh(DType dtype, const std::vector<std::int64_t>& shape);
   /// Where the value's producer writes. If the redirect cannot serve, a fresh buffer; the consumer then copies.
   View allocate(Value v, Need need);
+  /// The same for a value that is written element by element: its view, and the view as one dim of any stride.
+  struct Line {
+    View whole, line;
+  };
+  Line allocate_line(Value v);
   Buffer& buffer(const View& v) { return plan_.buffers[static_cast<std::size_t>(v.buffer)]; }
 
   template <class Arguments>
@@ -92,6 +98,9 @@ class Planner {
   std::string signature(const View& v);
   View constant_buffer(const std::string& key, const Constants::Memory& memory);
   View parameter(std::int32_t n);
+  /// Memory of a constant in the graph, made once: element(i) for every i in row-major order.
+  Constants::Memory constant_memory(const std::string& key, DType dtype, const std::vector<std::int64_t>& shape,
+                                    const std::function<double(std::int64_t)>& element);
   View folded_concatenation(std::int32_t n, const std::vector<View>& parts, std::size_t axis);
   View folded_scale(const View& v, float factor);
   const View& settled(Slot& s);
@@ -111,7 +120,6 @@ class Planner {
   void linear(std::int32_t n);
   void linear_by_matmul(std::int32_t n, const View& x, const View& weight, const View* bias, const View* residual);
   void matmul(std::int32_t n);
-  void softmax(std::int32_t n);
   void norm(std::int32_t n);
   void add_norm(std::int32_t n);
   void embedding_sum(std::int32_t n);
@@ -129,6 +137,22 @@ class Planner {
   View experts(std::int32_t n, int input, const View& a, const View* source, const View& starts, activation function);
   void mask(std::int32_t n);
   void select(std::int32_t n);
+
+  // --- lower_layout.cpp
+  void reshape(std::int32_t n);
+  void gather(std::int32_t n);
+  void constant_node(std::int32_t n);
+  void dropout(std::int32_t n);
+  View filled(double value, DType dtype, const std::vector<std::int64_t>& shape);
+  std::optional<View> as_rows(View v, const std::vector<std::int64_t>& shape);
+
+  // --- lower_rows.cpp: over the last dim, or the one before it
+  void pool(std::int32_t n);
+  template <class Arguments>
+  void softmax(std::int32_t n, const kernel::Kernel<Arguments>& kernel);
+  template <class Arguments>
+  void row_reduction(std::int32_t n, const kernel::Kernel<Arguments>& kernel, double flops_each);
+  void cross_entropy(std::int32_t n);
 
   // --- masks and scores
   std::vector<std::string> table_names(int root) const;
@@ -151,6 +175,11 @@ inline kernel::Unary unary(activation a) {
     case activation::exp: return kernel::Unary::exp;
     case activation::erf: return kernel::Unary::erf;
     case activation::elu_plus_one: return kernel::Unary::elu_plus_one;
+    case activation::log: return kernel::Unary::log;
+    case activation::softplus: return kernel::Unary::softplus;
+    case activation::elu: return kernel::Unary::elu;
+    case activation::squared_relu: return kernel::Unary::squared_relu;
+    case activation::quick_gelu: return kernel::Unary::quick_gelu;
   }
   return kernel::Unary::identity;
 }

@@ -13,9 +13,11 @@ bool fixed(const Plan& plan, const std::vector<char>& kept, const View& v) {
 
 /// Whether the step reads the same in every run, if the buffers in `kept` do.
 bool reads_constants(const Plan& plan, const std::vector<char>& kept, const Step& s) {
-  // An embedding reports bad ids in the run.
+  // What reads ids reports bad ones in the run.
   if (std::holds_alternative<Call<kernel::Embedding>>(s.call) ||
-      std::holds_alternative<Call<kernel::EmbeddingSum>>(s.call))
+      std::holds_alternative<Call<kernel::EmbeddingSum>>(s.call) ||
+      std::holds_alternative<Call<kernel::CrossEntropy>>(s.call) ||
+      std::holds_alternative<Call<kernel::Gather>>(s.call))
     return false;
   const auto all = [&](const std::vector<Lookup>& tables) {
     return std::all_of(tables.begin(), tables.end(), [&](const Lookup& l) { return fixed(plan, kept, l.view); });
@@ -42,7 +44,9 @@ bool may_overwrite(const Step& s, const Operand& written, const Operand& read) {
   return std::holds_alternative<Call<kernel::Elementwise>>(s.call) ||
          std::holds_alternative<Call<kernel::Combine>>(s.call) ||
          std::holds_alternative<Call<kernel::LayerNorm>>(s.call) ||
-         std::holds_alternative<Call<kernel::RmsNorm>>(s.call) || std::holds_alternative<Call<kernel::Softmax>>(s.call);
+         std::holds_alternative<Call<kernel::RmsNorm>>(s.call) ||
+         std::holds_alternative<Call<kernel::Softmax>>(s.call) ||
+         std::holds_alternative<Call<kernel::LogSoftmax>>(s.call);
 }
 
 /// Every element of the buffer, whatever the order.

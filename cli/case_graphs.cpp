@@ -175,8 +175,13 @@ CallGraph CallBuilder::finish() {
   return std::move(out_);
 }
 
+std::vector<std::int64_t> with_front(std::vector<std::int64_t> shape, std::size_t rank) {
+  while (shape.size() < rank) shape.insert(shape.begin(), 1);
+  return shape;
+}
+
 CallGraph graph_of(const io::Call& call) {
-  for (const auto* family : {&attention_calls(), &layer_calls(), &sequence_calls()}) {
+  for (const auto* family : {&attention_calls(), &elementwise_calls(), &layer_calls(), &sequence_calls()}) {
     const auto found = family->find(call.op);
     if (found == family->end()) continue;
     CallBuilder b(call);

@@ -99,10 +99,14 @@ CallGraph graph_of(const io::Call& call);
 // The families, in files of their own.
 using CallFunction = void (*)(CallBuilder&);
 const std::map<std::string, CallFunction>& attention_calls();
+const std::map<std::string, CallFunction>& elementwise_calls();
 const std::map<std::string, CallFunction>& layer_calls();
 const std::map<std::string, CallFunction>& sequence_calls();
 
 /// The activation of a feed-forward case; "swiglu" and its kin name that of the gate.
 activation feed_forward_activation(CallBuilder& b, const std::string& name);
+
+/// The shape with ones in front, up to `rank`.
+std::vector<std::int64_t> with_front(std::vector<std::int64_t> shape, std::size_t rank);
 
 }  // namespace treadle::cli

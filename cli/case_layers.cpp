@@ -1,4 +1,4 @@
-// The other ops of cases as graphs: elementwise functions, norms, layouts, feed-forward, whole layers.
+// The other ops of cases as graphs: norms, products, layouts, feed-forward, whole layers.
 
 #include "arguments.hpp"
 #include "case_graphs.hpp"
@@ -7,64 +7,9 @@
 
 #include <fmt/format.h>
 
-#include <optional>
-
 namespace treadle::cli {
 
 namespace {
-
-std::vector<std::int64_t> with_front(std::vector<std::int64_t> shape, std::size_t rank) {
-  while (shape.size() < rank) shape.insert(shape.begin(), 1);
-  return shape;
-}
-
-// ------------------------------------------------------------------------------------- elementwise functions
-/// The function by name, composed where there is no node for it; none if it cannot be.
-std::optional<Node> elementwise(CallBuilder& b, const std::string& name, Node x) {
-  for (int i = 1; i < static_cast<int>(std::size(activation_names)); ++i)
-    if (activation_names[i] == name) return activate(x, static_cast<activation>(i));
-  if (name == "squared_relu") {
-    const Node r = activate(x, relu);
-    return multiply(r, r);
-  }
-  if (name == "quick_gelu") return multiply(x, activate(scale(x, b.number("quick_gelu", 1.702)), activation::sigmoid));
-  if (name == "elu") {
-    b.only("elu_alpha", 1.0);
-    return add(activate(x, activation::elu_plus_one), b.parameter("minus_one", {1}, {-1.0}));
-  }
-  return std::nullopt;
-}
-
-void elementwise_call(CallBuilder& b) {
-  const auto y = elementwise(b, b.call().op, b.input("x", f32, with_front(b.tensor("x").shape, 1)));
-  if (!y) throw NotSupported(fmt::format("op {}", b.call().op));
-  b.output("out", *y);
-}
-
-void activations_call(CallBuilder& b) {
-  for (const char* name : {"elu_alpha", "quick_gelu", "softplus_beta"}) b.ignore(name);
-  const Node x = b.input("x");
-  for (const io::Expected& e : b.call().outputs)
-    if (const auto y = elementwise(b, e.name, x)) b.output(e.name, *y);
-}
-
-void softcap_call(CallBuilder& b) {
-  const double c = b.number("softcap");
-  b.output("out", scale(activate(scale(b.input("x"), 1.0 / c), activation::tanh), c));
-}
-
-void softmax_call(CallBuilder& b) {
-  const auto rank = static_cast<std::int64_t>(b.tensor("x").shape.size());
-  std::int64_t axis = b.integer("axis", -1);
-  if (axis < 0) axis += rank;
-  const Node x = b.input("x");
-  if (axis == rank - 1)
-    b.output("out", softmax(x));
-  else if (axis == rank - 2)
-    b.output("out", transpose(softmax(transpose(x))));
-  else
-    throw NotSupported(fmt::format("attribute axis {} of softmax", axis));
-}
 
 // ----------------------------------------------------------------------------------------------------- norms
 void layer_norm_call(CallBuilder& b) {
@@ -290,30 +235,21 @@ void encoder_decoder_layer_call(CallBuilder& b) {
 }  // namespace
 
 const std::map<std::string, CallFunction>& layer_calls() {
-  static const std::map<std::string, CallFunction> calls = [] {
-    std::map<std::string, CallFunction> c = {
-        {"activations", activations_call},
-        {"softcap", softcap_call},
-        {"softmax", softmax_call},
-        {"layer_norm", layer_norm_call},
-        {"rms_norm", rms_norm_call},
-        {"matmul", matmul_call},
-        {"tied_logits", tied_logits_call},
-        {"embedding", embedding_call},
-        {"bert_embeddings", bert_embeddings_call},
-        {"sinusoidal_positions", sinusoidal_positions_call},
-        {"split_heads", split_heads_call},
-        {"merge_heads", merge_heads_call},
-        {"split_qkv", split_qkv_call},
-        {"ffn", ffn_call},
-        {"encoder_layer", encoder_layer_call},
-        {"encoder_decoder_layer", encoder_decoder_layer_call},
-    };
-    for (const char* name :
-         {"exp", "tanh", "erf", "gelu", "gelu_tanh", "relu", "silu", "sigmoid", "squared_relu", "quick_gelu", "elu"})
-      c[name] = elementwise_call;
-    return c;
-  }();
+  static const std::map<std::string, CallFunction> calls = {
+      {"layer_norm", layer_norm_call},
+      {"rms_norm", rms_norm_call},
+      {"matmul", matmul_call},
+      {"tied_logits", tied_logits_call},
+      {"embedding", embedding_call},
+      {"bert_embeddings", bert_embeddings_call},
+      {"sinusoidal_positions", sinusoidal_positions_call},
+      {"split_heads", split_heads_call},
+      {"merge_heads", merge_heads_call},
+      {"split_qkv", split_qkv_call},
+      {"ffn", ffn_call},
+      {"encoder_layer", encoder_layer_call},
+      {"encoder_decoder_layer", encoder_decoder_layer_call},
+  };
   return calls;
 }
 

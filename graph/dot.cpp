@@ -28,6 +28,7 @@ std::string_view colour(op o) {
     case op::output:
     case op::region_input: return "#d6e6f5";
     case op::parameter:
+    case op::constant:
     case op::state: return "#e6e6e6";
     case op::repeat: return "#e4dcf2";
     case op::mask:
@@ -83,11 +84,18 @@ class Writer {
     }
   }
 
+  /// A constant's numbers only where they are few.
+  std::string value(std::int32_t n, const Attribute& a) const {
+    if (a.kind == AttributeKind::data && a.number > 8)
+      return std::to_string(static_cast<std::int64_t>(a.number)) + " numbers";
+    return to_text(g_, n, a);
+  }
+
   std::string label(std::int32_t n) const {
     std::string s(name(g_.nodes[n].op));
     if (const std::string where = dotted_name(g_, n); !where.empty()) s += " " + where;
     for (const Attribute& a : g_.attributes_of(n))
-      if (a.key != key::region) s += "\n" + std::string(name(a.key)) + " = " + to_text(g_, n, a);
+      if (a.key != key::region) s += "\n" + std::string(name(a.key)) + " = " + value(n, a);
     for (std::int32_t o = 0; o < g_.nodes[n].outputs.count; ++o)
       s += "\n" + (g_.nodes[n].outputs.count > 1 ? "#" + std::to_string(o) + " " : "") + to_text(g_, Value{n, o});
     return s;

@@ -31,7 +31,7 @@ constexpr TableSizes sizes_of(GraphView g) {
 
 /// Enough for `nodes` nodes of usual models.
 constexpr TableSizes capacity_for(std::size_t nodes) {
-  return {nodes,          nodes * 3, nodes * 2, nodes * 6, nodes * 5, nodes, 64 + nodes / 8, 2048 + nodes * 12,
+  return {nodes,          nodes * 3, nodes * 2, nodes * 6, nodes * 5, 512 + nodes, 64 + nodes / 8, 2048 + nodes * 12,
           64 + nodes * 2, 128,       1024,      512,       1024,      512};
 }
 

@@ -12,6 +12,7 @@
 #include <treadle/graph/scalar/expression.hpp>
 #include <treadle/graph/strings.hpp>
 
+#include <bit>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
@@ -36,7 +37,8 @@ enum class AttributeKind : std::uint8_t {
   number,
   dim,     ///< integer holds a Dim
   scalar,  ///< integer holds a root in the scalar pool
-  table,   ///< one integer per iteration of the innermost repeat: first and count of a range in `tables`
+  table,   ///< one integer per iteration of the innermost repeat: the first of a range in `tables`
+  data,    ///< numbers: integer is the first, number the count of a range in `tables`, which holds the bits of doubles
 };
 
 struct Attribute {
@@ -49,6 +51,9 @@ struct Attribute {
 constexpr Attribute integer(key k, std::int64_t v) { return {k, AttributeKind::integer, v, 0}; }
 constexpr Attribute number(key k, double v) { return {k, AttributeKind::number, 0, v}; }
 constexpr Attribute dim_attribute(key k, Dim d) { return {k, AttributeKind::dim, d, 0}; }
+constexpr Attribute data_attribute(key k, std::int64_t first, std::int64_t count) {
+  return {k, AttributeKind::data, first, static_cast<double>(count)};
+}
 constexpr Attribute scalar_attribute(key k, std::int32_t root) { return {k, AttributeKind::scalar, root, 0}; }
 
 /// dtype and shape of one output.
@@ -151,6 +156,11 @@ struct GraphView {
   constexpr double get_number(std::int32_t n, key k, double otherwise = 0) const {
     const Attribute* a = find(n, k);
     return a ? a->number : otherwise;
+  }
+  /// Element `i` of a constant, in row-major order.
+  constexpr double constant_element(std::int32_t n, std::int64_t i) const {
+    const Attribute* a = find(n, key::data);
+    return a ? std::bit_cast<double>(tables[a->integer + i]) : get_number(n, key::value);
   }
   /// How many nodes of this op the graph holds (a repeat's body counts once).
   constexpr int count(op o) const {

@@ -54,7 +54,7 @@ class Writer {
     if (a.kind == AttributeKind::number && std::isfinite(a.number)) return a.number;
     if (a.kind == AttributeKind::dim) return dim(static_cast<Dim>(a.integer));
     const std::string text = to_text(g_, n, a);
-    if (a.kind == AttributeKind::integer || a.kind == AttributeKind::table) {
+    if (a.kind == AttributeKind::integer || a.kind == AttributeKind::table || a.kind == AttributeKind::data) {
       // What the text writes as a number or a list of numbers is one here; anything else is a name.
       const Json j = Json::parse(text, nullptr, false);
       if (!j.is_discarded()) return j;

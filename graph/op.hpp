@@ -11,6 +11,7 @@ enum class op : std::uint8_t {
   input,         ///< a tensor given at each run
   parameter,     ///< a tensor bound once; inside a repeat there is one per iteration
   state,         ///< storage that outlives a run: read by nodes, changed only through `append`
+  constant,      ///< known when the model is declared: numbers in the graph's tables, or one for all elements
   region_input,  ///< the value that a repeat hands to its body
   repeat,        ///< runs a region `times` times
   output,        ///< names a result of the model
@@ -18,22 +19,32 @@ enum class op : std::uint8_t {
   append,     ///< (state, new): writes `new` at `offset` along `axis`; gives the rows [0, offset + n) in the state's
               ///< storage
   embedding,  ///< (table, ids)
+  gather,     ///< (x, ids): rows along `axis`
   positions,  ///< (table): the rows [offset, offset + length) of a learned table
   sinusoidal_positions,
   concatenate,  ///< along `axis`
   slice,        ///< [begin, begin + length) along `axis`
   transpose,    ///< `perm`
+  reshape,      ///< the same elements in row-major order, in the shape of the output
   split_heads,  ///< [.., n, heads·d] → [.., heads, n, d]
   merge_heads,  ///< [.., heads, n, d] → [.., n, heads·d]
   // arithmetic
   add,
   multiply,
-  scale,   ///< x · factor
-  linear,  ///< (x, weight [out, in], bias?, residual?)
-  matmul,  ///< (a, b)
+  scale,    ///< x · factor
+  softcap,  ///< factor · tanh(x / factor)
+  dropout,  ///< (x, keep): x / (1 − p) where kept, else 0
+  linear,   ///< (x, weight [out, in], bias?, residual?)
+  matmul,   ///< (a, b)
   activation,
-  softmax,  ///< over the last dim
-  rope,     ///< (x, positions?): rotary positions
+  rope,  ///< (x, positions?): rotary positions
+  // over the last dim
+  softmax,
+  log_softmax,
+  logsumexp,      ///< [.., n] → [..]
+  argmax,         ///< [.., n] → [..], i64
+  cross_entropy,  ///< (logits [.., V], ids [..]) → [..] or one number
+  pool,           ///< over the dim before the last: (x, key_lengths?) [.., n, d] → [.., d]
   // masks
   mask,          ///< a mask node: an expression over (b, h, q, k), a tensor, or both and'ed
   mask_to_bias,  ///< 0 where the mask keeps, −inf elsewhere
@@ -53,57 +64,94 @@ enum class op : std::uint8_t {
   gated_linear,       ///< (x, gate weight, weight, gate bias?, bias?): function(x Wgᵀ + bg) · (x Wᵀ + b)
 };
 
-inline constexpr std::string_view op_names[] = {"input",
-                                                "parameter",
-                                                "state",
-                                                "region_input",
-                                                "repeat",
-                                                "output",
-                                                "append",
-                                                "embedding",
-                                                "positions",
-                                                "sinusoidal_positions",
-                                                "concatenate",
-                                                "slice",
-                                                "transpose",
-                                                "split_heads",
-                                                "merge_heads",
-                                                "add",
-                                                "multiply",
-                                                "scale",
-                                                "linear",
-                                                "matmul",
-                                                "activation",
-                                                "softmax",
-                                                "rope",
-                                                "mask",
-                                                "mask_to_bias",
-                                                "select",
-                                                "attention",
-                                                "linear_attention",
-                                                "additive_scores",
-                                                "random_projection",
-                                                "random_features",
-                                                "moe",
-                                                "layer_norm",
-                                                "rms_norm",
-                                                "add_layer_norm",
-                                                "add_rms_norm",
-                                                "embedding_sum",
-                                                "gated_linear"};
+// clang-format off: one a line, in the order above
+inline constexpr std::string_view op_names[] = {
+    "input",
+    "parameter",
+    "state",
+    "constant",
+    "region_input",
+    "repeat",
+    "output",
+    "append",
+    "embedding",
+    "gather",
+    "positions",
+    "sinusoidal_positions",
+    "concatenate",
+    "slice",
+    "transpose",
+    "reshape",
+    "split_heads",
+    "merge_heads",
+    "add",
+    "multiply",
+    "scale",
+    "softcap",
+    "dropout",
+    "linear",
+    "matmul",
+    "activation",
+    "rope",
+    "softmax",
+    "log_softmax",
+    "logsumexp",
+    "argmax",
+    "cross_entropy",
+    "pool",
+    "mask",
+    "mask_to_bias",
+    "select",
+    "attention",
+    "linear_attention",
+    "additive_scores",
+    "random_projection",
+    "random_features",
+    "moe",
+    "layer_norm",
+    "rms_norm",
+    "add_layer_norm",
+    "add_rms_norm",
+    "embedding_sum",
+    "gated_linear",
+};
+// clang-format on
 inline constexpr int op_count = static_cast<int>(sizeof(op_names) / sizeof(op_names[0]));
 static_assert(op_count == static_cast<int>(op::gated_linear) + 1);
 
 constexpr std::string_view name(op o) { return op_names[static_cast<int>(o)]; }
 
-enum class activation : std::uint8_t { none, relu, gelu, gelu_tanh, silu, sigmoid, tanh, exp, erf, elu_plus_one };
-inline constexpr std::string_view activation_names[] = {"none",    "relu", "gelu", "gelu_tanh", "silu",
-                                                        "sigmoid", "tanh", "exp",  "erf",       "elu_plus_one"};
+/// Functions of one number; what each computes is in ops/elementwise.hpp.
+enum class activation : std::uint8_t {
+  none,
+  relu,
+  gelu,
+  gelu_tanh,
+  silu,
+  sigmoid,
+  tanh,
+  exp,
+  erf,
+  elu_plus_one,
+  log,
+  softplus,
+  elu,
+  squared_relu,
+  quick_gelu
+};
+inline constexpr std::string_view activation_names[] = {"none",    "relu",     "gelu", "gelu_tanh",    "silu",
+                                                        "sigmoid", "tanh",     "exp",  "erf",          "elu_plus_one",
+                                                        "log",     "softplus", "elu",  "squared_relu", "quick_gelu"};
+inline constexpr int activation_count = static_cast<int>(sizeof(activation_names) / sizeof(activation_names[0]));
+static_assert(activation_count == static_cast<int>(activation::quick_gelu) + 1);
 constexpr std::string_view name(activation a) { return activation_names[static_cast<int>(a)]; }
-inline constexpr activation relu = activation::relu;
-inline constexpr activation gelu = activation::gelu;
-inline constexpr activation gelu_tanh = activation::gelu_tanh;
-inline constexpr activation silu = activation::silu;
+
+/// How many values become one.
+enum class reduction : std::uint8_t { none, sum, mean, max, first };
+inline constexpr std::string_view reduction_names[] = {"none", "sum", "mean", "max", "first"};
+inline constexpr int reduction_count = static_cast<int>(sizeof(reduction_names) / sizeof(reduction_names[0]));
+static_assert(reduction_count == static_cast<int>(reduction::first) + 1);
+constexpr std::string_view name(reduction r) { return reduction_names[static_cast<int>(r)]; }
 
 /// Which channels of a head make a pair: (i, i + dim/2), or (2i, 2i + 1).
 enum class rope_layout : std::uint8_t { half, interleaved };
@@ -112,34 +160,40 @@ constexpr std::string_view name(rope_layout l) { return rope_layout_names[static
 
 /// Attribute keys. The comment gives the kind of the value.
 enum class key : std::uint8_t {
-  times,       ///< integer: iterations of a repeat
-  carried,     ///< integer: values handed from iteration to iteration
-  captured,    ///< integer: outer values that every iteration sees
-  states,      ///< integer: stacked states, one slice per iteration
-  sides,       ///< integer: side outputs, stacked over the iterations
-  region,      ///< integer: the body
-  index,       ///< integer: which region input
-  axis,        ///< integer
-  begin,       ///< dim
-  length,      ///< dim
-  offset,      ///< dim
-  perm,        ///< integer: the axes as base-8 digits, first axis lowest
-  heads,       ///< integer
-  kv_heads,    ///< integer
-  factor,      ///< number
-  scale,       ///< number: of q·k
-  eps,         ///< number
-  base,        ///< number
-  value,       ///< number
-  function,    ///< integer: an `activation`
-  causal,      ///< integer: 0 or 1
-  has_weight,  ///< integer: optional inputs that are given
+  times,         ///< integer: iterations of a repeat
+  carried,       ///< integer: values handed from iteration to iteration
+  captured,      ///< integer: outer values that every iteration sees
+  states,        ///< integer: stacked states, one slice per iteration
+  sides,         ///< integer: side outputs, stacked over the iterations
+  region,        ///< integer: the body
+  index,         ///< integer: which region input
+  axis,          ///< integer
+  begin,         ///< dim
+  length,        ///< dim
+  offset,        ///< dim
+  batch_dims,    ///< integer: leading dims that x and the ids of a gather share
+  perm,          ///< integer: the axes as base-8 digits, first axis lowest
+  heads,         ///< integer
+  kv_heads,      ///< integer
+  factor,        ///< number
+  scale,         ///< number: of q·k
+  eps,           ///< number
+  base,          ///< number
+  value,         ///< number
+  p,             ///< number: the probability to drop
+  alpha,         ///< number
+  function,      ///< integer: an `activation`
+  reduction,     ///< integer: a `reduction`
+  ignore_index,  ///< integer: an id that counts for nothing
+  causal,        ///< integer: 0 or 1
+  has_weight,    ///< integer: optional inputs that are given
   has_bias,
   has_residual,
   has_mask,
   has_sink,
   has_tensor,  ///< integer: the mask node's first input is a tensor
   expression,  ///< scalar: root in the scalar pool (mask or score)
+  data,        ///< numbers of a constant
   b_len,       ///< dim: of a mask that depends on the batch element
   h_len,       ///< dim: of a mask that depends on the head
   q_len,       ///< dim
@@ -156,13 +210,59 @@ enum class key : std::uint8_t {
   head_dim,     ///< integer
   seed,         ///< integer
 };
+// clang-format off: one a line, in the order above
 inline constexpr std::string_view key_names[] = {
-    "times",     "carried",  "captured",   "states",        "sides",    "region",     "index",    "axis",
-    "begin",     "length",   "offset",     "perm",          "heads",    "kv_heads",   "factor",   "scale",
-    "eps",       "base",     "value",      "function",      "causal",   "has_weight", "has_bias", "has_residual",
-    "has_mask",  "has_sink", "has_tensor", "expression",    "b_len",    "h_len",      "q_len",    "k_len",
-    "normalise", "layout",   "rotary_dim", "has_positions", "has_gate", "has_state",  "top_k",    "renormalise",
-    "features",  "head_dim", "seed"};
+    "times",
+    "carried",
+    "captured",
+    "states",
+    "sides",
+    "region",
+    "index",
+    "axis",
+    "begin",
+    "length",
+    "offset",
+    "batch_dims",
+    "perm",
+    "heads",
+    "kv_heads",
+    "factor",
+    "scale",
+    "eps",
+    "base",
+    "value",
+    "p",
+    "alpha",
+    "function",
+    "reduction",
+    "ignore_index",
+    "causal",
+    "has_weight",
+    "has_bias",
+    "has_residual",
+    "has_mask",
+    "has_sink",
+    "has_tensor",
+    "expression",
+    "data",
+    "b_len",
+    "h_len",
+    "q_len",
+    "k_len",
+    "normalise",
+    "layout",
+    "rotary_dim",
+    "has_positions",
+    "has_gate",
+    "has_state",
+    "top_k",
+    "renormalise",
+    "features",
+    "head_dim",
+    "seed",
+};
+// clang-format on
 inline constexpr int key_count = static_cast<int>(sizeof(key_names) / sizeof(key_names[0]));
 static_assert(key_count == static_cast<int>(key::seed) + 1);
 constexpr std::string_view name(key k) { return key_names[static_cast<int>(k)]; }

@@ -22,7 +22,9 @@ AttributeKind kind_of(key k) {
     case key::scale:
     case key::eps:
     case key::base:
-    case key::value: return AttributeKind::number;
+    case key::value:
+    case key::p:
+    case key::alpha: return AttributeKind::number;
     case key::begin:
     case key::length:
     case key::offset:
@@ -247,6 +249,7 @@ class Parser {
       if (key_names[i] == w) k = static_cast<key>(i);
     if (!k || *k == key::region) fail("unknown attribute '" + std::string(w) + "'", "one of those in graph/op.hpp");
     expect('=', "after the name of an attribute");
+    if (*k == key::data) return numbers();
     if (peek() == '[') {
       const std::vector<std::int64_t> values = integers();
       if (*k == key::perm) {
@@ -272,17 +275,27 @@ class Parser {
       case AttributeKind::scalar: return scalar_attribute(*k, expression(o));
       default: break;
     }
-    if (*k == key::layout) {
-      const std::string_view l = word("the name of a layout");
-      for (std::size_t i = 0; i < std::size(rope_layout_names); ++i)
-        if (rope_layout_names[i] == l) return integer(*k, static_cast<std::int64_t>(i));
-      fail("unknown layout '" + std::string(l) + "'", "half or interleaved");
+    if (*k == key::function) return {*k, AttributeKind::integer, one_of(activation_names, "activation"), 0};
+    if (*k == key::reduction) return {*k, AttributeKind::integer, one_of(reduction_names, "reduction"), 0};
+    if (*k == key::layout) return {*k, AttributeKind::integer, one_of(rope_layout_names, "layout"), 0};
+    return integer(*k, integer_literal("an integer"));
+  }
+  /// `[0.5, -inf, 3]`: the numbers of a constant, into the graph's tables.
+  Attribute numbers() {
+    const auto first = static_cast<std::int64_t>(g_.tables.size());
+    expect('[', "before a list of numbers");
+    if (!accept(']')) {
+      do g_.tables.push_back(std::bit_cast<std::int64_t>(number_literal()));
+      while (accept(','));
+      expect(']', "after a list of numbers");
     }
-    if (*k != key::function) return integer(*k, integer_literal("an integer"));
-    const std::string_view f = word("the name of an activation");
-    for (std::size_t i = 0; i < std::size(activation_names); ++i)
-      if (activation_names[i] == f) return integer(*k, static_cast<std::int64_t>(i));
-    fail("unknown activation '" + std::string(f) + "'", "one of those in graph/op.hpp");
+    return data_attribute(key::data, first, static_cast<std::int64_t>(g_.tables.size()) - first);
+  }
+  std::int64_t one_of(std::span<const std::string_view> names, const char* what) {
+    const std::string_view w = word(what);
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (names[i] == w) return static_cast<std::int64_t>(i);
+    fail("unknown " + std::string(what) + " '" + std::string(w) + "'", "one of those in graph/op.hpp");
   }
   std::int32_t expression(op o) {
     expect('`', "before an expression");

@@ -2,6 +2,7 @@
 
 #include <treadle/graph/mask/masks.hpp>
 
+#include <bit>
 #include <limits>
 #include <string>
 #include <utility>
@@ -140,9 +141,10 @@ class Generator {
   }
   Value scaled(Value x, double factor) { return unary(op::scale, x, {number(key::factor, factor)}); }
   Value activated(Value x) {
-    const activation safe[] = {activation::relu,    activation::gelu, activation::gelu_tanh, activation::silu,
-                               activation::sigmoid, activation::tanh, activation::erf,       activation::elu_plus_one};
-    return unary(op::activation, x, {integer(key::function, static_cast<std::int64_t>(safe[pick(8)]))});
+    const activation safe[] = {activation::relu,     activation::gelu, activation::gelu_tanh, activation::silu,
+                               activation::sigmoid,  activation::tanh, activation::erf,       activation::elu_plus_one,
+                               activation::softplus, activation::elu,  activation::quick_gelu};
+    return unary(op::activation, x, {integer(key::function, static_cast<std::int64_t>(safe[pick(11)]))});
   }
   Value linear(Value x, std::int64_t out, bool bias) {
     Shape dims = shape(x);
@@ -390,7 +392,7 @@ class Generator {
   void piece() {
     const Value x = any();
     Value y;
-    switch (pick(22)) {
+    switch (pick(27)) {
       case 0: y = linear(x, random_width(), chance(50)); break;
       case 1: {
         y = activated(linear(x, random_width(), chance(50)));
@@ -446,6 +448,11 @@ class Generator {
       }
       case 17: y = additive_attention(x); break;
       case 18: y = experts(x); break;
+      case 22: y = chance(50) ? unary(op::log_softmax, x) : unary(op::softcap, x, {number(key::factor, 1.5)}); break;
+      case 23: y = chosen(x); break;
+      case 24: y = reshaped(x); break;
+      case 25: y = gathered(x); break;
+      case 26: y = pooled(x); break;
       default: y = static_cast<int>(levels_.size()) <= options_.depth ? repeat() : norm(x); break;
     }
     here().pool.push_back(y);
@@ -488,6 +495,72 @@ class Generator {
         op::slice, {y},
         {integer(key::axis, rows ? 1 : 0), dim_attribute(key::begin, begin), dim_attribute(key::length, n(1))}, {dims});
     return sum(x, one);
+  }
+  /// A table's rows, chosen by the largest of a row: always the last, which no rounding changes.
+  Value chosen(Value x) {
+    Shape dims = shape(x);
+    const Value small = scaled(unary(op::activation, x, {function(activation::sigmoid)}), 0.25);
+    dims.back() = n(1);
+    Value last =
+        node(op::slice, {x}, {integer(key::axis, 2), dim_attribute(key::begin, n(0)), dim_attribute(key::length, n(1))},
+             {dims});
+    last = unary(op::activation, last, {function(activation::relu)});
+    last = unary(op::activation, last, {function(activation::elu_plus_one)});
+    dims.back() = n(width(x) + 1);
+    const Value row = node(op::concatenate, {small, last}, {integer(key::axis, 2)}, {dims});
+    const Value ids = node(op::argmax, {row}, {}, {{batch_, seq_}}, "", i64);
+    if (levels_.size() == 1) {
+      sides_.push_back(node(op::logsumexp, {row}, {}, {{batch_, seq_}}));
+      sides_.push_back(
+          node(op::cross_entropy, {row, ids},
+               {integer(key::reduction, static_cast<std::int64_t>(reduction::mean)), integer(key::ignore_index, -100)},
+               {Shape{}}));
+    }
+    return node(op::embedding, {parameter({n(width(x) + 1), n(8)}), ids}, {}, {{batch_, seq_, n(8)}});
+  }
+  static Attribute function(activation a) { return integer(key::function, static_cast<std::int64_t>(a)); }
+  Value reshape(Value x, const Shape& dims) { return node(op::reshape, {x}, {}, {dims}); }
+  Value constant(const std::vector<double>& numbers, DType dtype) {
+    const auto first = static_cast<std::int64_t>(g_.tables.size()), count = static_cast<std::int64_t>(numbers.size());
+    for (double v : numbers) g_.tables.push_back(std::bit_cast<std::int64_t>(v));
+    return node(op::constant, {}, {data_attribute(key::data, first, count)}, {{n(count)}}, "", dtype);
+  }
+  /// Something done in another shape.
+  Value reshaped(Value x) {
+    const Shape dims = shape(x);
+    if (chance(50)) {
+      const Value pairs = reshape(x, {batch_, seq_, n(width(x) / 2), n(2)});
+      return reshape(chance(50) ? activated(pairs) : unary(op::softmax, pairs), dims);
+    }
+    const Value flat = linear(reshape(chance(30) ? transposed(x) : x, {g_.dims.multiply(batch_, seq_), dims.back()}),
+                              random_width(), chance(50));
+    return reshape(flat, {batch_, seq_, shape(flat).back()});
+  }
+  /// Columns by constant ids, some of them dropped, and one number added.
+  Value gathered(Value x) {
+    std::vector<double> ids, keep;
+    const std::int64_t count = random_width();
+    for (std::int64_t i = 0; i < count; ++i) ids.push_back(pick(static_cast<int>(width(x))));
+    for (std::int64_t i = 0; i < count; ++i) keep.push_back(chance(75) ? 1 : 0);
+    const Shape dims{batch_, seq_, n(count)};
+    Value y = node(op::gather, {x, constant(ids, chance(50) ? i32 : i64)},
+                   {integer(key::axis, 2), integer(key::batch_dims, 0)}, {dims});
+    if (chance(50)) y = node(op::dropout, {y, constant(keep, boolean)}, {number(key::p, 0.25)}, {dims});
+    if (chance(50)) y = sum(y, node(op::constant, {}, {number(key::value, 0.5)}, {{seq_, n(count)}}));
+    return y;
+  }
+  /// x beside one vector for its sequence.
+  Value pooled(Value x) {
+    const reduction hows[] = {reduction::mean, reduction::max, reduction::first};
+    const reduction how = hows[pick(3)];
+    const bool lengths = how != reduction::first && chance(50);
+    std::vector<Value> inputs{x};
+    if (lengths) inputs.push_back(lengths_);
+    const Shape dims = shape(x);
+    const Value one = node(op::pool, inputs,
+                           {integer(key::reduction, static_cast<std::int64_t>(how)), integer(key::has_mask, lengths)},
+                           {{dims[0], dims[2]}});
+    return sum(x, reshape(one, {dims[0], n(1), dims[2]}));
   }
   /// The same computed two times.
   Value twice(Value x) {

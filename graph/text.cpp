@@ -155,13 +155,21 @@ std::string to_text(GraphView g, std::int32_t n, const Attribute& a) {
     for (std::int64_t i = 0; i < count; ++i) s += (i ? ", " : "") + std::to_string(g.tables[a.integer + i]);
     return s + "]";
   }
+  if (a.kind == AttributeKind::data) {
+    std::string s = "[";
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(a.number); ++i)
+      s += (i ? ", " : "") + number_text(g.constant_element(n, i));
+    return s + "]";
+  }
   if (a.kind == AttributeKind::number) return number_text(a.number);
   if (a.kind == AttributeKind::dim) return to_text(g, static_cast<Dim>(a.integer));
   if (a.kind == AttributeKind::scalar) return scalar::print(g.scalars, static_cast<int>(a.integer));
-  if (a.key == key::function && a.integer >= 0 && a.integer < static_cast<std::int64_t>(std::size(activation_names)))
+  if (a.key == key::function && a.integer >= 0 && a.integer < activation_count)
     return std::string(name(static_cast<activation>(a.integer)));
   if (a.key == key::layout && a.integer >= 0 && a.integer < static_cast<std::int64_t>(std::size(rope_layout_names)))
     return std::string(name(static_cast<rope_layout>(a.integer)));
+  if (a.key == key::reduction && a.integer >= 0 && a.integer < reduction_count)
+    return std::string(name(static_cast<reduction>(a.integer)));
   if (a.key == key::perm) {
     const int rank = g.inputs(n).empty() ? 0 : g.info(g.inputs(n)[0]).rank;
     std::int64_t code = a.integer;

@@ -1,4 +1,4 @@
-// Reference formulas of add, multiply, scale and the activations.
+// Reference formulas of add, multiply, scale, softcap and the activations.
 
 #include <treadle/ops/arrays.hpp>
 
@@ -33,7 +33,26 @@ Array<T> scale(const Array<T>& x, double factor) {
 }
 
 template <class T>
-T activate(T x, activation function) {
+Array<T> softcap(const Array<T>& x, double c) {
+  Array<T> out = x;
+  const T cap = static_cast<T>(c);
+  for (T& v : out.data) v = cap * std::tanh(v / cap);
+  return out;
+}
+
+template <class T>
+Array<T> dropout(const Array<T>& x, const Array<T>& keep, double p) {
+  Array<T> out = zeros<T>(x.shape);
+  if (out.data.empty()) return out;
+  const auto pattern = dynamic(keep);
+  const xt::xarray<T> kept = xt::broadcast(pattern, std::vector<std::size_t>(x.shape.begin(), x.shape.end()));
+  for (std::size_t i = 0; i < out.data.size(); ++i)
+    if (kept.data()[i] != 0 && p < 1) out.data[i] = x.data[i] / static_cast<T>(1 - p);
+  return out;
+}
+
+template <class T>
+T activate(T x, activation function, double alpha) {
   const T half = T(0.5), one = T(1);
   switch (function) {
     case activation::none: return x;
@@ -52,14 +71,23 @@ T activate(T x, activation function) {
     case activation::erf: return std::erf(x);
     // elu(x) + 1 (Katharopoulos et al. 2020, eq. 7)
     case activation::elu_plus_one: return x > 0 ? x + one : std::exp(x);
+    case activation::log: return std::log(x);
+    // log(1 + eˣ) without overflow and without losing eˣ beside 1.
+    case activation::softplus: return (x < 0 ? T(0) : x) + std::log1p(std::exp(-std::abs(x)));
+    // Clevert et al. 2016, eq. 15
+    case activation::elu: return x > 0 ? x : static_cast<T>(alpha) * std::expm1(x);
+    // So et al. 2021, §3
+    case activation::squared_relu: return x < 0 ? T(0) : x * x;
+    // x σ(1.702 x) (Hendrycks and Gimpel 2016, §2)
+    case activation::quick_gelu: return x / (one + std::exp(T(-1.702) * x));
   }
   return x;
 }
 
 template <class T>
-Array<T> activate(const Array<T>& x, activation function) {
+Array<T> activate(const Array<T>& x, activation function, double alpha) {
   Array<T> out = x;
-  for (T& v : out.data) v = activate(v, function);
+  for (T& v : out.data) v = activate(v, function, alpha);
   return out;
 }
 
@@ -69,9 +97,13 @@ template Array<float> multiply(const Array<float>&, const Array<float>&);
 template Array<double> multiply(const Array<double>&, const Array<double>&);
 template Array<float> scale(const Array<float>&, double);
 template Array<double> scale(const Array<double>&, double);
-template float activate(float, activation);
-template double activate(double, activation);
-template Array<float> activate(const Array<float>&, activation);
-template Array<double> activate(const Array<double>&, activation);
+template Array<float> dropout(const Array<float>&, const Array<float>&, double);
+template Array<double> dropout(const Array<double>&, const Array<double>&, double);
+template Array<float> softcap(const Array<float>&, double);
+template Array<double> softcap(const Array<double>&, double);
+template float activate(float, activation, double);
+template double activate(double, activation, double);
+template Array<float> activate(const Array<float>&, activation, double);
+template Array<double> activate(const Array<double>&, activation, double);
 
 }  // namespace treadle::reference

@@ -35,10 +35,17 @@ template <class T>
 Array<T> multiply(const Array<T>& a, const Array<T>& b);
 template <class T>
 Array<T> scale(const Array<T>& x, double factor);
+/// c · tanh(x / c)
 template <class T>
-T activate(T x, activation function);
+Array<T> softcap(const Array<T>& x, double c);
+/// x / (1 − p) where `keep` (broadcasts to x) is not 0, else 0
 template <class T>
-Array<T> activate(const Array<T>& x, activation function);
+Array<T> dropout(const Array<T>& x, const Array<T>& keep, double p);
+/// `alpha` is elu's.
+template <class T>
+T activate(T x, activation function, double alpha = 1);
+template <class T>
+Array<T> activate(const Array<T>& x, activation function, double alpha = 1);
 
 // --- embedding.cpp. Ids and positions outside the table throw std::out_of_range.
 template <class T>
@@ -47,6 +54,14 @@ template <class T>
 Array<T> positions(const Array<T>& table, std::int64_t offset, std::int64_t length);
 template <class T>
 Array<T> sinusoidal_positions(std::int64_t offset, std::int64_t length, std::int64_t width, double base);
+
+// --- gather.cpp. Ids outside the axis throw std::out_of_range.
+template <class T>
+Array<T> gather(const Array<T>& x, const Array<T>& ids, std::int64_t axis, std::int64_t batch_dims);
+
+// --- pool.cpp. The first of 0 tokens throws std::invalid_argument.
+template <class T>
+Array<T> pool(const Array<T>& x, const Array<T>* key_lengths, reduction how);
 
 // --- layout.cpp
 template <class T>
@@ -76,9 +91,19 @@ Array<T> layer_norm(const Array<T>& x, const Array<T>* gamma, const Array<T>* be
 template <class T>
 Array<T> rms_norm(const Array<T>& x, const Array<T>* gamma, double eps);
 
-// --- softmax.cpp
+// --- softmax.cpp. Over the last dim.
 template <class T>
 Array<T> softmax(const Array<T>& x);
+template <class T>
+Array<T> log_softmax(const Array<T>& x);
+template <class T>
+Array<T> logsumexp(const Array<T>& x);
+/// Throws std::invalid_argument if the last dim is empty.
+template <class T>
+Array<T> argmax(const Array<T>& x);
+/// Ids outside the logits throw std::out_of_range.
+template <class T>
+Array<T> cross_entropy(const Array<T>& logits, const Array<T>& ids, reduction how, std::int64_t ignore_index);
 
 // --- mask.cpp. Masks: not 0 keeps.
 using Position = std::function<bool(std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t k)>;

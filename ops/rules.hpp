@@ -2,11 +2,15 @@
 // Every op's shape rule and cost, one line each: what the verifier, the cost report and the text parser look up.
 
 #include <treadle/ops/attention.hpp>
+#include <treadle/ops/constant.hpp>
 #include <treadle/ops/embedding.hpp>
 #include <treadle/ops/experts.hpp>
 #include <treadle/ops/favor.hpp>
 #include <treadle/ops/feed_forward.hpp>
+#include <treadle/ops/gather.hpp>
 #include <treadle/ops/norm.hpp>
+#include <treadle/ops/pool.hpp>
+#include <treadle/ops/reshape.hpp>
 #include <treadle/ops/score_attention.hpp>
 #include <treadle/ops/softmax.hpp>
 
@@ -23,26 +27,36 @@ inline constexpr OpRule op_rules[] = {
     {op::input, 0, nullptr},
     {op::parameter, 0, nullptr},
     {op::state, 0, nullptr},
+    {op::constant, 0, infer_constant},
     {op::region_input, 0, nullptr},
     {op::repeat, 1, nullptr},
     {op::output, 1, rule::same_as_first},
     {op::append, 2, infer_append},
     {op::embedding, 2, infer_embedding},
+    {op::gather, 2, infer_gather},
     {op::positions, 1, infer_positions},
     {op::sinusoidal_positions, 0, nullptr},
     {op::concatenate, 1, infer_concatenate},
     {op::slice, 1, infer_slice},
     {op::transpose, 1, infer_transpose},
+    {op::reshape, 1, infer_reshape},
     {op::split_heads, 1, infer_split_heads},
     {op::merge_heads, 1, infer_merge_heads},
     {op::add, 2, infer_broadcast, rule::flops_per_element},
     {op::multiply, 2, infer_broadcast, rule::flops_per_element},
     {op::scale, 1, rule::same_as_first, rule::flops_per_element},
+    {op::softcap, 1, infer_softcap, rule::flops_per_element},
+    {op::dropout, 2, infer_dropout, rule::flops_per_element},
     {op::linear, 2, infer_linear, flops_linear},
     {op::matmul, 2, infer_matmul, flops_matmul},
     {op::activation, 1, rule::same_as_first, rule::flops_per_element},
-    {op::softmax, 1, rule::same_as_first, flops_softmax},
     {op::rope, 1, infer_rope, flops_rope},
+    {op::softmax, 1, rule::same_as_first, flops_softmax},
+    {op::log_softmax, 1, rule::same_as_first, flops_softmax},
+    {op::logsumexp, 1, infer_logsumexp, flops_logsumexp},
+    {op::argmax, 1, infer_argmax, flops_argmax},
+    {op::cross_entropy, 2, infer_cross_entropy, flops_logsumexp},
+    {op::pool, 1, infer_pool, flops_pool},
     {op::mask, 0, infer_mask},
     {op::mask_to_bias, 1, infer_mask_to_bias},
     {op::select, 2, infer_select},
@@ -94,7 +108,7 @@ constexpr Cost cost_of(Graph& g, std::int32_t n) {
   c.flops = s.outputs.empty() ? g.dims.number(0) : rule_of(s.op).flops(g, s, in);
   c.bytes = g.dims.number(0);
   const bool moves = s.op != op::input && s.op != op::parameter && s.op != op::state && s.op != op::region_input &&
-                     s.op != op::mask && s.op != op::repeat;
+                     s.op != op::constant && s.op != op::mask && s.op != op::repeat;
   if (!moves) return c;
   for (const OutputSpec& o : in)
     c.bytes = g.dims.add(c.bytes, g.dims.times(rule::product(g, o.shape), static_cast<std::int64_t>(size_of(o.dtype))));

@@ -7,8 +7,8 @@
 //   %5 = linear (%3, %4) {has_bias=0, has_residual=0, function=none}
 //   %6 = add (%0, %5)                          →   %5 = linear (%3, %4, %0) {has_bias=0, has_residual=1, function=none}
 //
-// Only if nothing else reads the projection, and if the other operand of the addition has the projection's shape
-// (residual) or is a parameter [out] (bias).
+// Only if nothing else reads the projection, if the activation has no α of its own, and if the other operand of the
+// addition has the projection's shape (residual) or is a parameter [out] (bias).
 
 #include <treadle/passes/remove_dead_nodes.hpp>
 
@@ -44,6 +44,7 @@ constexpr Graph fuse_epilogue(Graph g, PassReport* report = nullptr) {
   return rewrite_and_sweep(std::move(g), "fuse_epilogue", report, [](Rewriter& r, std::int32_t n) {
     const op o = r.old().nodes[n].op;
     if (o != op::activation && o != op::add) return false;
+    if (r.old().find(n, key::alpha) != nullptr) return false;
     for (int i = r.old().nodes[n].inputs.count - 1; i >= 0; --i) {
       const Value projection = epilogue::linear_behind(r, r.input(n, i));
       if (!projection.valid() || !r.same_shape({n, 0}, r.input(n, i))) continue;

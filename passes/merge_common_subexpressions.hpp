@@ -25,7 +25,19 @@ constexpr bool reads_state(const GraphView& g, std::int32_t n) {
 /// Which node each node equals: itself, or an earlier one.
 using Twins = std::vector<std::int32_t>;
 
-/// Same op, region, inputs (after merging) and attributes. Outputs then are the same too.
+constexpr bool same_outputs(const GraphView& g, std::int32_t a, std::int32_t b) {
+  if (g.nodes[a].outputs.count != g.nodes[b].outputs.count) return false;
+  for (std::int32_t i = 0; i < g.nodes[a].outputs.count; ++i) {
+    const auto x = g.shape({a, i}), y = g.shape({b, i});
+    if (g.info({a, i}).dtype != g.info({b, i}).dtype || x.size() != y.size()) return false;
+    for (std::size_t d = 0; d < x.size(); ++d)
+      if (x[d] != y[d]) return false;
+  }
+  return true;
+}
+
+/// Same op, region, inputs (after merging), attributes and outputs: some ops (reshape, constant, sinusoidal positions)
+/// have their shape in the output alone.
 constexpr bool same(const GraphView& g, const Twins& twins, std::int32_t a, std::int32_t b) {
   const NodeData &x = g.nodes[a], &y = g.nodes[b];
   if (x.region != y.region || x.inputs.count != y.inputs.count || x.attributes.count != y.attributes.count)
@@ -39,13 +51,19 @@ constexpr bool same(const GraphView& g, const Twins& twins, std::int32_t a, std:
   for (int i = 0; i < x.attributes.count; ++i) {
     const Attribute &p = attributes[x.attributes.first + i], &q = attributes[y.attributes.first + i];
     if (p.key != q.key || p.kind != q.kind) return false;
+    if (p.kind == AttributeKind::data) {
+      if (p.number != q.number) return false;
+      for (std::int64_t t = 0; t < static_cast<std::int64_t>(p.number); ++t)
+        if (g.tables[p.integer + t] != g.tables[q.integer + t]) return false;
+      continue;
+    }
     if (p.kind != AttributeKind::table && !(p == q)) return false;
     if (p.kind != AttributeKind::table || p.integer == q.integer) continue;
     const std::int64_t times = g.get_integer(g.regions[x.region].repeat_node, key::times);
     for (std::int64_t t = 0; t < times; ++t)
       if (g.tables[p.integer + t] != g.tables[q.integer + t]) return false;
   }
-  return true;
+  return same_outputs(g, a, b);
 }
 
 constexpr Twins find_twins(const GraphView& g) {

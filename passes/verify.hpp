@@ -85,6 +85,8 @@ constexpr bool attribute_kinds(Context& c, std::int32_t n) {
       case key::eps:
       case key::base:
       case key::value:
+      case key::p:
+      case key::alpha:
         if (a.kind != AttributeKind::number) return false;
         break;
       case key::begin:
@@ -98,6 +100,11 @@ constexpr bool attribute_kinds(Context& c, std::int32_t n) {
         break;
       case key::expression:
         if (a.kind != AttributeKind::scalar || !limit(c.g.scalars.nodes.size())) return false;
+        break;
+      case key::data:
+        if (a.kind != AttributeKind::data || a.number < 0 || a.integer < 0 ||
+            static_cast<double>(a.integer) + a.number > static_cast<double>(c.g.tables.size()))
+          return false;
         break;
       default:
         if (a.kind != AttributeKind::integer && a.kind != AttributeKind::table) return false;
@@ -247,8 +254,9 @@ constexpr bool state_flow(Context& c, std::int32_t n) {
 
 /// Only attention evaluates a mask for batch elements and heads that the mask's own shape does not have.
 constexpr bool whole_masks(Context& c, std::int32_t n) {
-  if (c.g.nodes[n].op != op::mask_to_bias && c.g.nodes[n].op != op::select) return true;
-  const Value m = c.g.inputs(n)[0];
+  const op o = c.g.nodes[n].op;
+  if (o != op::mask_to_bias && o != op::select && o != op::dropout) return true;
+  const Value m = c.g.inputs(n)[o == op::dropout ? 1 : 0];
   const Attribute* e = c.g.nodes[m.node].op == op::mask ? c.g.find(m.node, key::expression) : nullptr;
   if (e == nullptr) return true;
   const unsigned uses = c.g.scalars[static_cast<int>(e->integer)].uses;
@@ -262,6 +270,7 @@ constexpr bool dtypes(Context& c, std::int32_t n) {
     case op::add:
     case op::multiply:
     case op::scale:
+    case op::softcap:
     case op::linear:
     case op::matmul:
     case op::activation:
@@ -269,6 +278,9 @@ constexpr bool dtypes(Context& c, std::int32_t n) {
     case op::additive_scores:
     case op::random_features:
     case op::moe:
+    case op::log_softmax:
+    case op::logsumexp:
+    case op::argmax:
     case op::layer_norm:
     case op::rms_norm:
     case op::add_layer_norm:
@@ -277,6 +289,9 @@ constexpr bool dtypes(Context& c, std::int32_t n) {
       for (Value v : c.g.inputs(n))
         if (c.g.info(v).dtype != f32) return false;
       return true;
+    case op::dropout:
+    case op::pool:
+    case op::cross_entropy: return c.g.info(c.g.inputs(n)[0]).dtype == f32;
     case op::attention:
     case op::linear_attention:
       for (int i = 0; i < 3; ++i)
@@ -335,7 +350,8 @@ inline constexpr Rule rules[] = {
     {"a repeat's inputs, outputs and results match its counts and its body, in number and type", repeats},
     {"append writes to a state, and each state is appended to at most once", appends},
     {"a repeat's states are states, handed on in their own storage", state_flow},
-    {"mask_to_bias and select read masks with b_len or h_len if they depend on the batch element or head", whole_masks},
+    {"mask_to_bias, select and dropout read masks with b_len or h_len if they depend on the batch element or head",
+     whole_masks},
     {"arithmetic is on f32; what is joined has one dtype", dtypes},
     {"outputs have the dtype and shape that the op's rule infers", inferred},
 };

@@ -318,11 +318,22 @@ class Interpreter {
       case op::input: return {input(n)};
       case op::parameter: return {parameter(n, frame)};
       case op::state: return {state(n)};
+      case op::constant: {
+        Array<T> out = zeros<T>(dims_(g_.shape({n, 0})));
+        const bool truth = g_.info({n, 0}).dtype == DType::boolean;
+        for (std::size_t i = 0; i < out.data.size(); ++i) {
+          const double v = g_.constant_element(n, static_cast<std::int64_t>(i));
+          out.data[i] = truth ? static_cast<T>(v != 0) : static_cast<T>(v);
+        }
+        return {hold(std::move(out))};
+      }
       case op::region_input: return {frame.arguments.at(static_cast<std::size_t>(g_.get_integer(n, key::index)))};
       case op::repeat: return repeat(n, frame);
       case op::output: outputs_[std::string(g_.leaf(n))] = x(0); return {};
       case op::append: return {hold(append_to_state(n, frame))};
       case op::embedding: return {hold(embedding(x(0), x(1)))};
+      case op::gather:
+        return {hold(gather(x(0), x(1), integer(n, key::axis, frame), g_.get_integer(n, key::batch_dims)))};
       case op::positions:
         return {hold(positions(x(0), integer(n, key::offset, frame), integer(n, key::length, frame)))};
       case op::sinusoidal_positions:
@@ -340,11 +351,13 @@ class Interpreter {
         for (std::int64_t i = 0; i < x(0).rank(); ++i, digits /= 8) perm.push_back(static_cast<int>(digits % 8));
         return {hold(transpose(x(0), perm))};
       }
+      case op::reshape: return {hold(Array<T>{dims_(g_.shape({n, 0})), x(0).data})};
       case op::split_heads: return {hold(split_heads(x(0), integer(n, key::heads, frame)))};
       case op::merge_heads: return {hold(merge_heads(x(0)))};
       case op::add: return {hold(add(x(0), x(1)))};
       case op::multiply: return {hold(multiply(x(0), x(1)))};
       case op::scale: return {hold(scale(x(0), g_.get_number(n, key::factor, 1)))};
+      case op::dropout: return {hold(dropout(x(0), x(1), g_.get_number(n, key::p)))};
       case op::linear: {
         next = 2;
         const Array<T>* bias = optional(key::has_bias);
@@ -352,8 +365,20 @@ class Interpreter {
         return {hold(linear(x(0), x(1), bias, residual, function))};
       }
       case op::matmul: return {hold(matmul(x(0), x(1)))};
-      case op::activation: return {hold(activate(x(0), function))};
+      case op::softcap: return {hold(softcap(x(0), g_.get_number(n, key::factor, 1)))};
+      case op::activation: return {hold(activate(x(0), function, g_.get_number(n, key::alpha, 1)))};
       case op::softmax: return {hold(softmax(x(0)))};
+      case op::log_softmax: return {hold(log_softmax(x(0)))};
+      case op::logsumexp: return {hold(logsumexp(x(0)))};
+      case op::argmax: return {hold(argmax(x(0)))};
+      case op::cross_entropy:
+        return {hold(cross_entropy(x(0), x(1), static_cast<reduction>(integer(n, key::reduction, frame)),
+                                   g_.get_integer(n, key::ignore_index, -100)))};
+      case op::pool: {
+        next = 1;
+        const Array<T>* lengths = optional(key::has_mask);
+        return {hold(pool(x(0), lengths, static_cast<reduction>(integer(n, key::reduction, frame))))};
+      }
       case op::mask: return {mask_node(n, frame)};
       case op::mask_to_bias: return {hold(mask_to_bias(x(0)))};
       case op::select: {

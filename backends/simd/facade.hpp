@@ -99,6 +99,12 @@ Vec<Isa> power_of_two(Vec<Isa> n) {
   return Ops<Isa>::power_of_two(n.r);
 }
 
+/// m and e with a = m · 2ᵉ and m in [√½, √2), for normal a > 0; for other a some numbers.
+template <class Isa>
+Vec<Isa> split_exponent(Vec<Isa> a, Vec<Isa>& e) {
+  return Ops<Isa>::split_exponent(a.r, e.r);
+}
+
 /// m ? a : b. Nothing of the lane that was not chosen remains, NaN included.
 template <class Isa>
 Vec<Isa> select(Mask<Isa> m, Vec<Isa> a, Vec<Isa> b) {

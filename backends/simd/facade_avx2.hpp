@@ -28,6 +28,12 @@ struct Ops<avx2> : XsimdOps<xsimd::fma3<xsimd::avx2>> {
   static Reg power_of_two(Reg n) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23));
   }
+  static Reg split_exponent(Reg a, Reg& e) {
+    const __m256i half = _mm256_set1_epi32(0x3f3504f3);  // √½
+    const __m256i i = _mm256_sub_epi32(_mm256_castps_si256(a), half);
+    e = _mm256_cvtepi32_ps(_mm256_srai_epi32(i, 23));
+    return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_and_si256(i, _mm256_set1_epi32(0x7fffff)), half));
+  }
 
   static Mask less(Reg a, Reg b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }
   static Mask less_equal(Reg a, Reg b) { return _mm256_cmp_ps(a, b, _CMP_LE_OQ); }

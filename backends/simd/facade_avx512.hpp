@@ -32,6 +32,12 @@ struct Ops<avx512> : XsimdOps<xsimd::avx512bw> {
   static Reg scale_or_flush(Reg p, Reg n, Reg x) {
     return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, _mm512_set1_ps(-126.0f), _CMP_NLT_UQ), p, n);
   }
+  static Reg split_exponent(Reg a, Reg& e) {
+    const __m512i half = _mm512_set1_epi32(0x3f3504f3);  // √½
+    const __m512i i = _mm512_sub_epi32(_mm512_castps_si512(a), half);
+    e = _mm512_cvtepi32_ps(_mm512_srai_epi32(i, 23));
+    return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_and_si512(i, _mm512_set1_epi32(0x7fffff)), half));
+  }
 
   static Mask less(Reg a, Reg b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
   static Mask less_equal(Reg a, Reg b) { return _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ); }

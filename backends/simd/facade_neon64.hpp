@@ -36,6 +36,12 @@ struct Ops<neon64> : XsimdOps<xsimd::neon64> {
   static Reg power_of_two(Reg n) {
     return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(vcvtnq_s32_f32(n), vdupq_n_s32(127)), 23));
   }
+  static Reg split_exponent(Reg a, Reg& e) {
+    const int32x4_t half = vdupq_n_s32(0x3f3504f3);  // √½
+    const int32x4_t i = vsubq_s32(vreinterpretq_s32_f32(a), half);
+    e = vcvtq_f32_s32(vshrq_n_s32(i, 23));
+    return vreinterpretq_f32_s32(vaddq_s32(vandq_s32(i, vdupq_n_s32(0x7fffff)), half));
+  }
 
   static Mask less(Reg a, Reg b) { return vcltq_f32(a, b); }
   static Mask less_equal(Reg a, Reg b) { return vcleq_f32(a, b); }

@@ -59,6 +59,13 @@ struct Ops<portable> {
     // 2²³ + 127 + n has 127 + n in its lowest bits.
     return number(integer(n + set(8388608.0f + 127.0f)) << 23);
   }
+  /// Subtracting the bits of √½ leaves the exponent above bit 23 and the mantissa, counted from √½, below.
+  static Reg split_exponent(Reg a, Reg& e) {
+    const Mask i = integer(a) - sqrt_half;
+    e = __builtin_convertvector(i >> 23, Reg);
+    return number((i & 0x7fffff) + sqrt_half);
+  }
+  static constexpr std::int32_t sqrt_half = 0x3f3504f3;
 
   static Mask less(Reg a, Reg b) { return a < b; }
   static Mask less_equal(Reg a, Reg b) { return a <= b; }

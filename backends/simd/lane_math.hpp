@@ -18,6 +18,9 @@ struct VectorLaneMath : scalar::PlainMath<Isa> {
   static void exp(const float* x, float* out, int n) {
     map(x, out, n, [](Vec<Isa> a) { return simd::exp(a); });
   }
+  static void log(const float* x, float* out, int n) {
+    map(x, out, n, [](Vec<Isa> a) { return simd::log(a); });
+  }
   static void tanh(const float* x, float* out, int n) {
     map(x, out, n, [](Vec<Isa> a) { return simd::tanh(a); });
   }

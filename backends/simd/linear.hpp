@@ -90,6 +90,11 @@ auto finish_rows_for(kernel::Unary op) {
     case U::erf: return finish_rows<Isa, U::erf>;
     case U::elu_plus_one: return finish_rows<Isa, U::elu_plus_one>;
     case U::sigmoid: return finish_rows<Isa, U::sigmoid>;
+    case U::log: return finish_rows<Isa, U::log>;
+    case U::softplus: return finish_rows<Isa, U::softplus>;
+    case U::elu: return finish_rows<Isa, U::elu>;  // α = 1
+    case U::squared_relu: return finish_rows<Isa, U::squared_relu>;
+    case U::quick_gelu: return finish_rows<Isa, U::quick_gelu>;
     default: return finish_rows<Isa, U::identity>;
   }
 }

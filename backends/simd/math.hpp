@@ -1,11 +1,13 @@
 #pragma once
-// exp, tanh, erf and what is made of them. Each has one definition, used by every kernel and evaluator of an ISA.
+// exp, log, tanh, erf and what is made of them. Each has one definition, used by every kernel and evaluator of an ISA.
 //
 // Largest errors in units of the last place, measured against float64 by tests/kernels/rows_test.cpp:
-//   exp 1.5 (subnormal results included)   tanh 2.5   erf 2.5   sigmoid 3.5
+//   exp 1.5 (subnormal results included)   log 1.0   tanh 2.5   erf 2.5   sigmoid 3.5   softplus 2.5   elu 1.5
 
 #include <treadle/backends/kernel.hpp>
 #include <treadle/backends/simd/facade.hpp>
+
+#include <limits>
 
 namespace treadle::simd {
 
@@ -53,6 +55,44 @@ template <class Isa>
   } else {
     return p * power_of_two(n);
   }
+}
+
+/// log x for normal x > 0: x = m · 2ᵉ with m around 1, and Cephes' polynomial for log m.
+template <class Isa>
+Vec<Isa> log_of_normal(Vec<Isa> x) {
+  using V = Vec<Isa>;
+  V e;
+  const V f = split_exponent(x, e) - V(1.0f), z = f * f;
+  const V p = polynomial(f, 3.3333331174e-1f, -2.4999993993e-1f, 2.0000714765e-1f, -1.6668057665e-1f, 1.4249322787e-1f,
+                         -1.2420140846e-1f, 1.1676998740e-1f, -1.1514610310e-1f, 7.0376836292e-2f);
+  // The small terms first; ln 2 in two parts, as in exp.
+  const V small = fma(V(-0.5f), z, fma(e, V(-2.12194440e-4f), p * (f * z)));
+  return fma(e, V(0.693359375f), f + small);
+}
+
+/// Natural logarithm: −inf at ±0, NaN below, inf stays, NaN stays.
+template <class Isa>
+Vec<Isa> log(Vec<Isa> x) {
+  using V = Vec<Isa>;
+  constexpr float infinity = std::numeric_limits<float>::infinity(), smallest = std::numeric_limits<float>::min();
+  const auto subnormal = x < V(smallest);
+  const V normal = max(V(smallest), select(subnormal, x * V(8388608.0f), x));
+  const V y = log_of_normal(normal) - select(subnormal, V(15.942385152878742f), V(0.0f));  // 23 ln 2
+  const V outside = select(x == V(0.0f), V(-infinity), V(std::numeric_limits<float>::quiet_NaN()));
+  return select(V(0.0f) < x, select(x < V(infinity), y, x), outside);
+}
+
+/// eˣ − 1 for x ≤ 0, without losing the digits of small x; NaN stays.
+template <class Isa>
+Vec<Isa> expm1_of_negative(Vec<Isa> x_in) {
+  using V = Vec<Isa>;
+  const V x = max(V(-80.0f), x_in);
+  const V n = nearest(x * V(1.44269504f));
+  const V r = fma(n, V(2.12194440e-4f), fma(n, V(-0.693359375f), x));
+  const V p = polynomial(r, 5.0000001201e-1f, 1.6666665459e-1f, 4.1665795894e-2f, 8.3334519073e-3f, 1.3981999507e-3f,
+                         1.9875691500e-4f);
+  const V s = power_of_two(n);
+  return fma(s, fma(p, r * r, r), s - V(1.0f));  // 2ⁿ(eʳ − 1) + (2ⁿ − 1)
 }
 
 /// Odd polynomial near 0 (Cephes), 1 − 2 / (e²ˣ + 1) elsewhere.
@@ -115,6 +155,37 @@ template <class Isa>
 Vec<Isa> relu(Vec<Isa> x) {
   return max(Vec<Isa>(0.0f), x);
 }
+/// max(x, 0)² (So et al. 2021).
+template <class Isa>
+Vec<Isa> squared_relu(Vec<Isa> x) {
+  const Vec<Isa> r = relu(x);
+  return r * r;
+}
+/// x above 0, α(eˣ − 1) below (Clevert et al. 2016).
+template <class Isa>
+Vec<Isa> elu(Vec<Isa> x, Vec<Isa> alpha) {
+  using V = Vec<Isa>;
+  return select(V(0.0f) < x, x, alpha * expm1_of_negative(min(V(0.0f), x)));
+}
+/// x / (1 + e⁻¹·⁷⁰²ˣ) (Hendrycks and Gimpel 2016).
+template <class Isa>
+Vec<Isa> quick_gelu(Vec<Isa> x) {
+  using V = Vec<Isa>;
+  return x / (V(1.0f) + exp(V(-1.702f) * x));
+}
+/// log(1 + eˣ) = max(x, 0) + log(1 + t) with t = e^−|x|. Of 1 + t as rounded, log(1 + t) is its logarithm and the part
+/// that was rounded away, divided by it.
+template <class Isa>
+Vec<Isa> softplus(Vec<Isa> x) {
+  using V = Vec<Isa>;
+  const V t = exp(-abs(x)), u = V(1.0f) + t;
+  return relu(x) + (log_of_normal(u) + (t - (u - V(1.0f))) / u);
+}
+/// c · tanh(x / c).
+template <class Isa>
+Vec<Isa> softcap(Vec<Isa> x, Vec<Isa> c) {
+  return c * tanh(x / c);
+}
 
 /// One of kernel.hpp's functions of one number.
 template <kernel::Unary op, class Isa>
@@ -140,6 +211,18 @@ Vec<Isa> apply(Vec<Isa> x, Vec<Isa> factor) {
     return simd::elu_plus_one(x);
   else if constexpr (op == U::sigmoid)
     return simd::sigmoid(x);
+  else if constexpr (op == U::log)
+    return simd::log(x);
+  else if constexpr (op == U::softplus)
+    return simd::softplus(x);
+  else if constexpr (op == U::elu)
+    return simd::elu(x, factor);
+  else if constexpr (op == U::squared_relu)
+    return simd::squared_relu(x);
+  else if constexpr (op == U::quick_gelu)
+    return simd::quick_gelu(x);
+  else if constexpr (op == U::softcap)
+    return simd::softcap(x, factor);
   else
     return x * factor;
 }
@@ -160,6 +243,12 @@ void with_unary(kernel::Unary op, float factor, F&& f) {
     case U::erf: return call.template operator()<U::erf>();
     case U::elu_plus_one: return call.template operator()<U::elu_plus_one>();
     case U::sigmoid: return call.template operator()<U::sigmoid>();
+    case U::log: return call.template operator()<U::log>();
+    case U::softplus: return call.template operator()<U::softplus>();
+    case U::elu: return call.template operator()<U::elu>();
+    case U::squared_relu: return call.template operator()<U::squared_relu>();
+    case U::quick_gelu: return call.template operator()<U::quick_gelu>();
+    case U::softcap: return call.template operator()<U::softcap>();
     case U::scale: return call.template operator()<U::scale>();
   }
 }

@@ -13,7 +13,9 @@
 #include <treadle/backends/simd/linear_attention.hpp>
 #include <treadle/backends/simd/matmul.hpp>
 #include <treadle/backends/simd/norms.hpp>
+#include <treadle/backends/simd/pool.hpp>
 #include <treadle/backends/simd/random_features.hpp>
+#include <treadle/backends/simd/reductions.hpp>
 #include <treadle/backends/simd/rope.hpp>
 #include <treadle/backends/simd/softmax.hpp>
 #include <treadle/backends/simd/tables.hpp>
@@ -36,6 +38,11 @@ constexpr Table make_table() {
       .layer_norm = {"layer_norm", plan_norm<Isa, LayerNorm>, run_layer_norm<Isa>},
       .rms_norm = {"rms_norm", plan_norm<Isa, RmsNorm>, run_rms_norm<Isa>},
       .softmax = {"softmax", plan_softmax<Isa>, run_softmax<Isa>},
+      .log_softmax = {"log_softmax", plan_rows<Isa, LogSoftmax>, run_log_softmax<Isa>},
+      .logsumexp = {"logsumexp", plan_rows<Isa, LogSumExp>, run_logsumexp<Isa>},
+      .argmax = {"argmax", plan_rows<Isa, ArgMax>, run_argmax<Isa>},
+      .cross_entropy = {"cross_entropy", plan_cross_entropy<Isa>, run_cross_entropy<Isa>},
+      .pool = {"pool", plan_pool<Isa>, run_pool<Isa>},
       .elementwise = {"elementwise", plan_elementwise<Isa>, run_elementwise<Isa>},
       .combine = {"combine", plan_combine<Isa>, run_combine<Isa>},
       .copy = {"copy", plan_copy<Isa>, run_copy<Isa>},

@@ -1,58 +1,96 @@
 // Every op alone on every ISA against float64, at sizes around the vector widths.
 
-#include "support.hpp"
+#include "op_check.hpp"
 
-#include <treadle/ops/rules.hpp>
-
-#include <functional>
+#include <treadle/passes/pipeline.hpp>
 
 using namespace treadle;
 using namespace treadle::test;
-
-namespace {
-
-/// Widths and lengths around 1, 4, 8 and 16 lanes.
-constexpr std::int64_t lengths[] = {0, 1, 3, 8, 15, 16, 17, 33};
-
-void check(const Graph& g, const Lengths& dims, double tolerance = 1e-5) {
-  BOOST_REQUIRE_MESSAGE(!g.error, "the graph has a mistake");
-  const Parameters parameters = Parameters::random(g, 5, values_of(dims));
-  const Results want = oracle(g, parameters, dims, 21);
-  for (const std::string& isa : isas()) {
-    BOOST_TEST_CONTEXT(isa) {
-      const Results dense = run(g, parameters, dims, {.backend = "simd", .isa = isa}, 21);
-      BOOST_TEST(difference(dense, want) < tolerance);
-      BOOST_TEST(difference(run(g, parameters, dims, {.backend = "simd", .isa = isa}, 21, true, true), dense) == 0.0);
-      BOOST_TEST(difference(run(g, parameters, dims, {.backend = "tbb", .isa = isa, .threads = 2}, 21), dense) == 0.0);
-    }
-  }
-}
-
-/// One f32 input "x" of the given shape, one output.
-void check_unary(std::initializer_list<DimSpec> shape, const std::function<Node(Node)>& f, double tolerance = 1e-5) {
-  for (const std::int64_t n : lengths) {
-    Builder b;
-    b.output("y", f(b.input("x", f32, shape)));
-    BOOST_TEST_CONTEXT("n = " << n) check(b.finish(), {{"n", n}}, tolerance);
-  }
-}
-
-const DimSpec n = dim("n");
-
-}  // namespace
 
 BOOST_AUTO_TEST_SUITE(ops_on_every_isa)
 
 BOOST_AUTO_TEST_CASE(activations) {
   for (const activation a :
        {activation::relu, activation::gelu, activation::gelu_tanh, activation::silu, activation::sigmoid,
-        activation::tanh, activation::exp, activation::erf, activation::elu_plus_one})
+        activation::tanh, activation::exp, activation::erf, activation::elu_plus_one, activation::softplus,
+        activation::elu, activation::squared_relu, activation::quick_gelu})
     BOOST_TEST_CONTEXT(name(a)) check_unary({2, n, 5}, [&](Node x) { return activate(x, a); });
   check_unary({3, n}, [](Node x) { return scale(x, -2.5); });
+  check_unary({3, n}, [](Node x) { return softcap(scale(x, 5), 2); });
+  check_unary({3, n}, [](Node x) { return elu(scale(x, 3), 0.25); });
+  check_unary({3, n}, [](Node x) { return log(exp(x) * exp(x)) + tanh(sigmoid(erf(x))); });
+  check_unary({3, n}, [](Node x) { return relu(x) + silu(x) + softplus(gelu(x)) + quick_gelu(gelu_tanh(x)); });
+}
+
+BOOST_AUTO_TEST_CASE(activations_at_the_end_of_a_projection) {
+  for (const activation a : {activation::softplus, activation::elu, activation::squared_relu, activation::quick_gelu,
+                             activation::sigmoid, activation::erf})
+    BOOST_TEST_CONTEXT(name(a)) {
+      Builder b;
+      b.output("y", activate(linear("p", b.input("x", f32, {n, 7}), {.width = 19}), a));
+      const Graph g = optimise(b.finish());
+      BOOST_TEST(g.count(op::activation) == 0);
+      check(g, {{"n", 5}});
+    }
+  Builder b;  // α belongs to the activation alone
+  b.output("y", elu(linear("p", b.input("x", f32, {n, 7}), {.width = 19}), 3));
+  const Graph g = optimise(b.finish());
+  BOOST_TEST(g.count(op::activation) == 1);
+  check(g, {{"n", 5}});
 }
 
 BOOST_AUTO_TEST_CASE(softmax_over_any_width) {
   check_unary({2, 3, n}, [](Node x) { return softmax(scale(x, 4)); });
+}
+
+BOOST_AUTO_TEST_CASE(rows_to_numbers) {
+  check_unary({2, 3, n}, [](Node x) { return log_softmax(scale(x, 4)); });
+  check_unary({2, 3, n}, [](Node x) { return logsumexp(scale(x, 4)); });
+  check_unary({n, 5}, [](Node x) { return logsumexp(x); });
+  check_unary({n}, [](Node x) { return logsumexp(x); });  // one number
+  check_unary({2, n, 3}, [](Node x) { return logsumexp(transpose(x, {2, 0, 1})); });
+  check_unary({2, n, 5}, [](Node x) { return transpose(logsumexp(x)); });  // written where the transpose wants it
+  for (const std::int64_t m : {1, 2, 9, 33}) {
+    Builder b;
+    const Node x = b.input("x", f32, {n, 3, m});
+    b.output("first", argmax(x));
+    b.output("turned", transpose(argmax(transpose(x, {0, 2, 1}))));
+    check(b.finish(), {{"n", 7}});
+  }
+}
+
+BOOST_AUTO_TEST_CASE(argmax_of_nothing_is_an_error) {
+  Builder b;
+  b.output("y", argmax(b.input("x", f32, {2, n})));
+  const Graph g = b.finish();
+  for (const char* backend : {"simd", "tbb", "reference"}) {
+    const std::string message = error_of([&] { run(g, {}, {{"n", 0}}, {.backend = backend}, 1); });
+    BOOST_TEST(message.find("argmax over an empty dim; at least 1 element is needed") != std::string::npos, message);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(losses) {
+  for (const std::int64_t m : lengths) {
+    Builder b;
+    const Node x = b.input("x", f32, {2, n, 7}), ids = b.input("ids", i32, {2, n}), line = b.input("line", i64, {n});
+    const Node y = b.input("y", f32, {n, 5});
+    b.output("none", cross_entropy(x, ids, {.reduction = reduction::none}));
+    b.output("sum", cross_entropy(x, ids, {.reduction = reduction::sum, .ignore_index = 2}));
+    if (m > 0) b.output("mean", cross_entropy(x, ids));
+    b.output("turned", cross_entropy(transpose(x, {1, 0, 2}), transpose(ids), {.reduction = reduction::none}));
+    b.output("long", scale(cross_entropy(y, line, {.reduction = reduction::sum}), 0.1));
+    BOOST_TEST_CONTEXT("n = " << m) check(b.finish(), {{"n", m}});
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_loss_of_an_id_that_is_no_class_is_an_error) {
+  Builder b;
+  b.output("y", cross_entropy(b.input("x", f32, {9, 3}), b.input("ids", i32, {9})));  // ids are 0 to 4
+  const Graph g = b.finish();
+  const auto message = [&](const char* backend) { return error_of([&] { run(g, {}, {}, {.backend = backend}, 1); }); };
+  BOOST_TEST(message("simd") == "cross_entropy (line " + std::to_string(g.nodes[2].line) +
+                                    "): an id is neither a class nor ignore_index; the results are not valid");
+  BOOST_TEST(message("reference").find("is no class; ids are 0 to 2, or -100 to ignore") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(norms) {

@@ -52,6 +52,92 @@ BOOST_AUTO_TEST_CASE(every_example_is_right) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(rows_lose_their_last_dim) {
+  Builder b;
+  const Node x = b.input("x", f32, {batch, seq, 8});
+  BOOST_TEST((b.shape(logsumexp(x)) == std::vector<Dim>{b.intern(batch), b.intern(seq)}));
+  BOOST_TEST((b.dtype(argmax(x)) == i64));
+  BOOST_TEST((b.shape(cross_entropy(x, argmax(x)))).empty());
+  BOOST_TEST((b.shape(cross_entropy(x, argmax(x), {.reduction = reduction::none})) == b.shape(logsumexp(x))));
+}
+
+BOOST_AUTO_TEST_CASE(a_cap_is_positive_and_a_loss_has_an_id_for_each_row) {
+  const ModelError cap = mistake([](Builder& g) { g.output("y", softcap(g.input("x", f32, {4}), -1)); });
+  BOOST_TEST((cap.kind == error_kind::bad_attribute));
+  const ModelError ids = mistake(
+      [](Builder& g) { g.output("y", cross_entropy(g.input("x", f32, {seq, 4}), g.input("ids", i32, {batch}))); });
+  BOOST_TEST((ids.kind == error_kind::shape_mismatch));
+  const ModelError how = mistake([](Builder& g) {
+    g.output("y",
+             cross_entropy(g.input("x", f32, {seq, 4}), g.input("ids", i32, {seq}), {.reduction = reduction::max}));
+  });
+  BOOST_TEST((how.kind == error_kind::bad_attribute));
+  const ModelError nothing = mistake([](Builder& g) { g.output("y", argmax(g.input("x", f32, {seq, 0}))); });
+  BOOST_TEST((nothing.kind == error_kind::wrong_rank));
+}
+
+BOOST_AUTO_TEST_CASE(a_reshape_proves_its_size) {
+  Builder b;
+  const Node x = b.input("x", f32, {batch, seq, 12});
+  BOOST_TEST(shape_of(b.graph(), reshape(x, {batch, seq, 3, 4}).value) == "[batch, seq, 3, 4]");
+  BOOST_TEST(shape_of(b.graph(), reshape(x, {batch * seq, -1}).value) == "[batch*seq, 12]");
+  BOOST_TEST(shape_of(b.graph(), reshape(x, {batch, -1, 4}).value) == "[batch, 3*seq, 4]");
+  BOOST_TEST(shape_of(b.graph(), reshape(x, {3, seq, 4 * batch}).value) == "[3, seq, 4*batch]");
+  const Node y = b.input("y", f32, {dim("a"), dim("b"), dim("c"), dim("d") * dim("e"), dim("f"), 2});
+  BOOST_TEST(shape_of(b.graph(), reshape(y, {dim("a"), 2 * dim("b"), dim("c"), dim("e") * dim("d"), dim("f")}).value) ==
+             "[a, 2*b, c, d*e, f]");  // more names than one product may have: equal dims are cancelled first
+  BOOST_TEST(!b.graph().error);
+  const auto refused = [](std::initializer_list<DimSpec> shape) {
+    const ModelError e =
+        mistake([&](Builder& g) { g.output("y", reshape(g.input("x", f32, {batch, seq, 12}), shape)); });
+    return e.kind == error_kind::shape_mismatch;
+  };
+  BOOST_TEST(refused({batch, seq, 13}));
+  BOOST_TEST(refused({batch, seq}));
+  BOOST_TEST(refused({seq, seq, 12}));
+  BOOST_TEST(refused({batch, seq, 5, -1}));  // 12 is no multiple of 5
+  BOOST_TEST(refused({batch, 7, -1}));       // nor is seq known to be one of 7
+  BOOST_TEST(refused({batch, -1, -1, 12}));
+}
+
+BOOST_AUTO_TEST_CASE(gathers_pools_and_constants_have_their_shapes) {
+  Builder b;
+  const Node x = b.input("x", f32, {batch, seq, 8}), ids = b.input("ids", i32, {batch, 3});
+  BOOST_TEST(shape_of(b.graph(), gather(x, ids, {.axis = 1}).value) == "[batch, batch, 3, 8]");
+  BOOST_TEST(shape_of(b.graph(), gather(x, ids, {.axis = 1, .batch_dims = 1}).value) == "[batch, 3, 8]");
+  BOOST_TEST(shape_of(b.graph(), mean_pooling(x, b.input("n", i32, {batch})).value) == "[batch, 8]");
+  BOOST_TEST(shape_of(b.graph(), first_token(x).value) == "[batch, 8]");
+  BOOST_TEST(shape_of(b.graph(), full(b, {batch, 2}, 1).value) == "[batch, 2]");
+  BOOST_TEST((dropout(x, 0.1).value == x.value));
+  const Node c = constant(b, {2, 2}, {1, 2, 3, 4.5});
+  BOOST_TEST(b.graph().view().constant_element(c.value.node, 3) == 4.5);
+  BOOST_TEST(!b.graph().error);
+}
+
+BOOST_AUTO_TEST_CASE(mistakes_of_gathers_pools_constants_and_dropouts) {
+  const auto kind = [](auto body) {
+    return mistake([&](Builder& g) { g.output("y", body(g, g.input("x", f32, {batch, seq, 8}))); }).kind;
+  };
+  using enum error_kind;
+  BOOST_TEST((kind([](Builder& g, Node x) { return gather(x, g.input("i", f32, {2})); }) == wrong_dtype));
+  BOOST_TEST(
+      (kind([](Builder& g, Node x) { return gather(x, g.input("i", i32, {2}), {.axis = 3}); }) == bad_attribute));
+  BOOST_TEST(
+      (kind([](Builder& g, Node x) { return gather(x, g.input("i", i32, {2}), {.batch_dims = 1}); }) == bad_attribute));
+  BOOST_TEST((kind([](Builder& g, Node x) {
+                return gather(x, g.input("i", i32, {2}), {.axis = 1, .batch_dims = 1});
+              }) == shape_mismatch));
+  BOOST_TEST((kind([](Builder& g, Node x) { return gather(x, g.input("i", i32, {1, 2, 3, 4, 5})); }) == wrong_rank));
+  BOOST_TEST((kind([](Builder& g, Node x) { return mean_pooling(x, g.input("n", i64, {batch})); }) == wrong_dtype));
+  BOOST_TEST((kind([](Builder& g, Node x) { return mean_pooling(x, g.input("n", i32, {seq})); }) == shape_mismatch));
+  BOOST_TEST((kind([](Builder&, Node x) { return first_token(slice(x, 1, 0, 0)); }) == bad_attribute));
+  BOOST_TEST((kind([](Builder& g, Node x) { return x + constant(g, {8}, {1, 2}); }) == shape_mismatch));
+  BOOST_TEST((kind([](Builder&, Node x) { return dropout(x, 1.5); }) == bad_attribute));
+  BOOST_TEST((kind([](Builder& g, Node x) { return dropout(x, g.input("k", f32, {8}), 0.5); }) == wrong_dtype));
+  BOOST_TEST((kind([](Builder& g, Node x) { return dropout(x, g.input("k", boolean, {2, 1, 1, 1}), 0.5); }) ==
+              shape_mismatch));
+}
+
 BOOST_AUTO_TEST_CASE(patches_plus_one_positions) {
   const Graph g = models::vit();
   const std::int32_t n = find(g, op::positions, "positions");

@@ -249,6 +249,18 @@ BOOST_AUTO_TEST_CASE(strides_of_any_layout) {
     BOOST_TEST(same_bits(p.out.values(), out.values()));
   }
 }
+BOOST_AUTO_TEST_CASE(score_function_with_a_logarithm) {
+  Problem p({1, 2, 1, 37, 70, 16, 16});
+  scalar::Pool pool;
+  const auto parsed = scalar::parse(pool, "log(score * score + 0.5) - 0.1 * log(abs(q - k) + 1)");
+  BOOST_REQUIRE(parsed);
+  const scalar::TileProgram program = scalar::compile(pool, parsed.root, {1, 2, 37, 70, 0});
+  p.arguments.score = &program;
+  p.score = [](double s, Index, Index i, Index j) {
+    return std::log(s * s + 0.5) - 0.1 * std::log(std::fabs(static_cast<double>(i - j)) + 1);
+  };
+  check(p, everything);
+}
 BOOST_AUTO_TEST_CASE(large_scores) {
   Problem p({1, 1, 1, 40, 300, 32, 32});
   p.q.normal(3, 30.0f);

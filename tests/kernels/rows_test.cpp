@@ -103,6 +103,12 @@ BOOST_AUTO_TEST_CASE(elementwise) {
       case U::erf: return std::erf(x);
       case U::elu_plus_one: return x > 0 ? x + 1 : std::exp(x);
       case U::sigmoid: return 1 / (1 + std::exp(-x));
+      case U::log: return std::log(x);
+      case U::softplus: return std::log1p(std::exp(x));
+      case U::elu: return x > 0 ? x : 2.5 * std::expm1(x);
+      case U::squared_relu: return x > 0 ? x * x : 0;
+      case U::quick_gelu: return x / (1 + std::exp(-1.702 * x));
+      case U::softcap: return 2.5 * std::tanh(x / 2.5);
       case U::scale: return x * 2.5;
       default: return x;
     }
@@ -114,7 +120,7 @@ BOOST_AUTO_TEST_CASE(elementwise) {
       std::vector<double> expected;
       x.each([&](float& v) { expected.push_back(exact(static_cast<U>(op), static_cast<double>(v))); });
       double largest = 1;
-      for (double e : expected) largest = std::max(largest, std::fabs(e));
+      for (double e : expected) largest = std::isfinite(e) ? std::max(largest, std::fabs(e)) : largest;
       check(&Table::elementwise, {x.view, out.view, static_cast<U>(op), 2.5f}, out, expected, 3e-7 * largest);
     }
 }
@@ -191,7 +197,15 @@ BOOST_AUTO_TEST_CASE(math_errors_in_ulps) {
   const Row rows[] = {{U::exp, [](double x) { return std::exp(x); }, -104.0f, 89.0f, 1.5},
                       {U::tanh, [](double x) { return std::tanh(x); }, -12.0f, 12.0f, 2.5},
                       {U::erf, [](double x) { return std::erf(x); }, -5.0f, 5.0f, 2.5},
-                      {U::sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, -80.0f, 80.0f, 3.5}};
+                      {U::sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, -80.0f, 80.0f, 3.5},
+                      {U::log, [](double x) { return std::log(x); }, 0.25f, 4.0f, 1.0},
+                      {U::log, [](double x) { return std::log(x); }, 1e-3f, 1000.0f, 1.0},
+                      {U::log, [](double x) { return std::log(x); }, 1e-38f, 3e38f, 1.0},
+                      {U::log, [](double x) { return std::log(x); }, 1e-45f, 1e-37f, 1.0},
+                      {U::softplus, [](double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); },
+                       -100.0f, 100.0f, 2.5},
+                      {U::elu, [](double x) { return x > 0 ? x : std::expm1(x); }, -20.0f, 2.0f, 1.5},
+                      {U::elu, [](double x) { return x > 0 ? x : std::expm1(x); }, -0.01f, 0.01f, 1.5}};
   for (const Row& row : rows) {
     constexpr Index n = 200000;
     Tensor x({1, n}), out({1, n});
@@ -226,6 +240,18 @@ BOOST_AUTO_TEST_CASE(math_errors_in_ulps) {
     run(t->elementwise, {x.view, out.view, U::erf, 1.0f});
     BOOST_TEST(
         (out.at({0, 0}) == 1.0f && out.at({0, 1}) == -1.0f && std::isnan(out.at({0, 2})) && out.at({0, 3}) == 0.0f));
+    run(t->elementwise, {x.view, out.view, U::log, 1.0f});
+    BOOST_TEST((out.at({0, 0}) == infinity && std::isnan(out.at({0, 1})) && std::isnan(out.at({0, 2})) &&
+                out.at({0, 3}) == -infinity));
+    run(t->elementwise, {x.view, out.view, U::softplus, 1.0f});
+    BOOST_TEST((out.at({0, 0}) == infinity && out.at({0, 1}) == 0.0f && std::isnan(out.at({0, 2}))));
+    run(t->elementwise, {x.view, out.view, U::elu, 1.0f});
+    BOOST_TEST((out.at({0, 0}) == infinity && out.at({0, 1}) == -1.0f && std::isnan(out.at({0, 2})) &&
+                out.at({0, 3}) == 0.0f));
+    run(t->elementwise, {x.view, out.view, U::squared_relu, 1.0f});
+    BOOST_TEST((out.at({0, 0}) == infinity && out.at({0, 1}) == 0.0f && std::isnan(out.at({0, 2}))));
+    run(t->elementwise, {x.view, out.view, U::softcap, 30.0f});
+    BOOST_TEST((out.at({0, 0}) == 30.0f && out.at({0, 1}) == -30.0f && std::isnan(out.at({0, 2}))));
   }
 }
 

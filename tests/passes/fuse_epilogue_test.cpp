@@ -81,6 +81,16 @@ BOOST_AUTO_TEST_CASE(what_must_not_move) {
 )");
 }
 
+BOOST_AUTO_TEST_CASE(an_activation_with_a_number_of_its_own_stays) {
+  test::unchanged(fuse_epilogue, R"(
+%0 = input "x" () : f32[batch, 4]
+%1 = parameter "w" () : f32[4, 4]
+%2 = linear (%0, %1) {has_bias=0, has_residual=0, function=none} : f32[batch, 4]
+%3 = activation (%2) {function=elu, alpha=0.5} : f32[batch, 4]
+%4 = output "y" (%3) : f32[batch, 4]
+)");
+}
+
 BOOST_AUTO_TEST_CASE(a_result_of_a_body_counts_as_a_reader) {
   test::unchanged(fuse_epilogue, R"(
 %0 = input "x" () : f32[4]

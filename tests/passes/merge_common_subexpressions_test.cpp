@@ -44,6 +44,36 @@ BOOST_AUTO_TEST_CASE(equal_chains_become_one) {
 )");
 }
 
+BOOST_AUTO_TEST_CASE(what_differs_in_its_output_alone_stays) {
+  test::unchanged(merge_common_subexpressions, R"(
+%0 = input "x" () : f32[2, 6]
+%1 = reshape (%0) : f32[3, 4]
+%2 = reshape (%0) : f32[4, 3]
+%3 = constant () {value=1} : f32[2]
+%4 = constant () {value=1} : f32[3]
+%5 = constant () {value=1} : i32[2]
+%6 = constant () {data=[1, 2]} : f32[2]
+%7 = constant () {data=[1, 3]} : f32[2]
+%8 = constant () {data=[1, 2, 3]} : f32[3]
+%9 = sinusoidal_positions () {offset=0, length=3, base=10000} : f32[3, 4]
+%10 = sinusoidal_positions () {offset=0, length=3, base=10000} : f32[3, 6]
+%11 = output "a" (%1) : f32[3, 4]
+)");
+}
+
+BOOST_AUTO_TEST_CASE(equal_constants_become_one) {
+  BOOST_TEST(test::run(merge_common_subexpressions, R"(
+%0 = constant () {data=[1, 2]} : f32[2]
+%1 = constant () {data=[1, 2]} : f32[2]
+%2 = add (%0, %1) : f32[2]
+%3 = output "y" (%2) : f32[2]
+)",
+                       1) == R"(%0 = constant () {data=[1, 2]} : f32[2]
+%1 = add (%0, %0) : f32[2]
+%2 = output "y" (%1) : f32[2]
+)");
+}
+
 BOOST_AUTO_TEST_CASE(all_outputs_follow) {
   BOOST_TEST(test::run(merge_common_subexpressions, R"(
 %0 = input "x" () : f32[1, 1, 4, 4]

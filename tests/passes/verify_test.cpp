@@ -44,6 +44,20 @@ BOOST_AUTO_TEST_CASE(random_graphs_are_well_formed_and_hold_every_op) {
     BOOST_TEST(counts[static_cast<std::size_t>(i)] > 0, "no " << op_names[i] << " in 300 random graphs");
 }
 
+BOOST_AUTO_TEST_CASE(shapes_that_only_the_output_names) {
+  const std::string x = "%0 = input \"x\" () : f32[batch, 4]\n";
+  const char* inferred = "outputs have the dtype and shape that the op's rule infers";
+  BOOST_TEST(first_violation(x + "%1 = reshape (%0) : f32[2, batch, 2]") == "none");
+  BOOST_TEST(first_violation(x + "%1 = reshape (%0) : f32[2, batch, 3]") == std::string("1: ") + inferred);
+  BOOST_TEST(first_violation(x + "%1 = reshape (%0) : i32[2, batch, 2]") == std::string("1: ") + inferred);
+  BOOST_TEST(first_violation("%0 = constant () {data=[1, 2]} : f32[2]") == "none");
+  BOOST_TEST(first_violation("%0 = constant () {data=[1, 2]} : f32[3]") == std::string("0: ") + inferred);
+  BOOST_TEST(first_violation("%0 = constant () : f32[3]") == std::string("0: ") + inferred);
+  Graph g = parse_graph("%0 = constant () {data=[1, 2]} : f32[2]");
+  g.attributes[0].integer = 1;  // leaves the table
+  BOOST_TEST(verify(g).rule == "an attribute stands once, with a value of its key's kind");
+}
+
 BOOST_AUTO_TEST_CASE(each_rule_finds_what_it_is_for) {
   const std::string x = "%0 = input \"x\" () : f32[batch, 4]\n";
   BOOST_TEST(first_violation(x + "%1 = scale (%0) {factor=2} : f32[batch, 4]") == "none");
@@ -65,10 +79,11 @@ BOOST_AUTO_TEST_CASE(each_rule_finds_what_it_is_for) {
              "1: arithmetic is on f32; what is joined has one dtype");
   BOOST_TEST(first_violation(x + "%1 = append (%0, %0) {axis=0, offset=1} : f32[batch + 1, 4]") ==
              "1: append writes to a state, and each state is appended to at most once");
-  BOOST_TEST(first_violation("%0 = input \"n\" () : i32[batch]\n%1 = mask (%0) {has_tensor=0, expression=`k < "
-                             "lookup<i32>(\"n\", b)`, q_len=4, "
-                             "k_len=4} : bool[1, 1, 4, 4]\n%2 = mask_to_bias (%1) : f32[1, 1, 4, 4]") ==
-             "2: mask_to_bias and select read masks with b_len or h_len if they depend on the batch element or head");
+  BOOST_TEST(
+      first_violation("%0 = input \"n\" () : i32[batch]\n%1 = mask (%0) {has_tensor=0, expression=`k < "
+                      "lookup<i32>(\"n\", b)`, q_len=4, "
+                      "k_len=4} : bool[1, 1, 4, 4]\n%2 = mask_to_bias (%1) : f32[1, 1, 4, 4]") ==
+      "2: mask_to_bias, select and dropout read masks with b_len or h_len if they depend on the batch element or head");
   BOOST_TEST(
       first_violation(
           "%0 = state \"s\" () : f32[8, 4]\n%1 = input \"x\" () : f32[1, 4]\n"

@@ -42,12 +42,81 @@ BOOST_AUTO_TEST_CASE(activations_have_their_known_values) {
   BOOST_TEST(ref::activate(1e4f, activation::gelu_tanh) == 1e4f);
   BOOST_TEST(ref::activate(-1e4f, activation::gelu_tanh) == 0.0f);
   BOOST_TEST(std::isnan(value(activation::relu, not_a_number)));
+  BOOST_TEST(std::abs(value(activation::softplus, 0.0) - std::log(2.0)) < 1e-15);
+  BOOST_TEST(value(activation::softplus, 1000.0) == 1000.0);
+  BOOST_TEST(std::abs(value(activation::softplus, -50.0) / std::exp(-50.0) - 1) < 1e-15);
+  BOOST_TEST(value(activation::elu, 2.0) == 2.0);
+  BOOST_TEST(std::abs(value(activation::elu, -1.0) + 0.6321205588285577) < 1e-15);
+  BOOST_TEST(std::abs(ref::activate(-1.0, activation::elu, 2.0) + 1.2642411176571153) < 1e-15);
+  BOOST_TEST(value(activation::squared_relu, 3.0) == 9.0);
+  BOOST_TEST(value(activation::squared_relu, -3.0) == 0.0);
+  BOOST_TEST(std::abs(value(activation::quick_gelu, 1.0) - 0.8457957659328212) < 1e-15);
+  BOOST_TEST(value(activation::log, 1.0) == 0.0);
+  check_close(ref::softcap(array({3}, {0, 1000, -50}), 50), array({3}, {0, 50, -50 * std::tanh(1)}));
 }
 
 BOOST_AUTO_TEST_CASE(softmax_of_a_row_without_a_choice_is_zero) {
   const auto x = array({4, 2}, {0, std::log(3.0), -infinity, -infinity, -infinity, 5, 1000, 1000});
   check_close(ref::softmax(x), array({4, 2}, {0.25, 0.75, 0, 0, 0, 1, 0.5, 0.5}), 1e-15);
   BOOST_TEST(std::isnan(ref::softmax(array({1, 2}, {not_a_number, 1})).data[1]));
+}
+
+BOOST_AUTO_TEST_CASE(log_softmax_and_logsumexp_of_large_and_of_empty_rows) {
+  const auto x = array({3, 3}, {1000, 1001, 1002, -infinity, -infinity, -infinity, -infinity, 5, -infinity});
+  const double rest = std::log(1 + std::exp(-1) + std::exp(-2));
+  check_close(ref::logsumexp(x), array({3}, {1002 + rest, -infinity, 5}), 1e-12);
+  check_close(ref::log_softmax(x),
+              array({3, 3}, {-2 - rest, -1 - rest, -rest, -infinity, -infinity, -infinity, -infinity, 0, -infinity}),
+              1e-12);
+  check_close(ref::logsumexp(array({2, 0}, {})), array({2}, {-infinity, -infinity}));
+  check_close(ref::logsumexp(array({2}, {infinity, 0})), array({}, {infinity}));
+  BOOST_TEST(std::isnan(ref::logsumexp(array({2}, {not_a_number, 0})).data[0]));
+}
+
+BOOST_AUTO_TEST_CASE(argmax_takes_the_first_of_equal_ones_and_the_first_nan) {
+  check_close(ref::argmax(array({3, 3}, {1, 7, 7, -infinity, -infinity, -infinity, 2, not_a_number, infinity})),
+              array({3}, {1, 0, 1}));
+  BOOST_CHECK_THROW(ref::argmax(array({2, 0}, {})), std::invalid_argument);
+}
+
+BOOST_AUTO_TEST_CASE(cross_entropy_reduces_over_the_rows_that_count) {
+  const auto logits = array({3, 2}, {0, std::log(3.0), 5, 5, 1, 2}), ids = array({3}, {1, 0, -100});
+  const double a = std::log(4.0 / 3.0), b = std::log(2.0);
+  check_close(ref::cross_entropy(logits, ids, reduction::none, -100), array({3}, {a, b, 0}));
+  check_close(ref::cross_entropy(logits, ids, reduction::sum, -100), array({}, {a + b}));
+  check_close(ref::cross_entropy(logits, ids, reduction::mean, -100), array({}, {(a + b) / 2}));
+  const auto none = array({3}, {7, 7, 7});
+  BOOST_TEST(std::isnan(ref::cross_entropy(logits, none, reduction::mean, 7).data[0]));
+  BOOST_TEST(ref::cross_entropy(logits, none, reduction::sum, 7).data[0] == 0.0);
+  BOOST_CHECK_THROW(ref::cross_entropy(logits, none, reduction::sum, -100), std::out_of_range);
+}
+
+BOOST_AUTO_TEST_CASE(gather_puts_the_ids_in_the_place_of_the_axis) {
+  const auto x = array({2, 3}, {1, 2, 3, 4, 5, 6});
+  check_close(ref::gather(x, array({2}, {1, 0}), 0, 0), array({2, 3}, {4, 5, 6, 1, 2, 3}));
+  check_close(ref::gather(x, array({2, 2}, {2, 0, 1, 1}), 1, 0), array({2, 2, 2}, {3, 1, 2, 2, 6, 4, 5, 5}));
+  check_close(ref::gather(x, array({2, 1}, {2, 0}), 1, 1), array({2, 1}, {3, 4}));
+  check_close(ref::gather(x, array({2}, {2, 0}), 1, 1), array({2}, {3, 4}));
+  BOOST_CHECK_THROW(ref::gather(x, array({1}, {2}), 0, 0), std::out_of_range);
+  BOOST_CHECK_THROW(ref::gather(x, array({1}, {-1}), 0, 0), std::out_of_range);
+}
+
+BOOST_AUTO_TEST_CASE(pooling_counts_valid_positions_only) {
+  const auto x = array({2, 3, 2}, {1, 10, 3, 30, 8, 5, 2, 2, not_a_number, 4, 6, 6}), lengths = array({2}, {2, 1});
+  check_close(ref::pool(x, &lengths, reduction::mean), array({2, 2}, {2, 20, 2, 2}));
+  check_close(ref::pool(x, &lengths, reduction::max), array({2, 2}, {3, 30, 2, 2}));
+  check_close(ref::pool<double>(x, nullptr, reduction::first), array({2, 2}, {1, 10, 2, 2}));
+  BOOST_TEST(std::isnan(ref::pool<double>(x, nullptr, reduction::max).data[2]));
+  const auto none = array({2}, {0, -3});
+  check_close(ref::pool(x, &none, reduction::mean), array({2, 2}, {0, 0, 0, 0}));
+  check_close(ref::pool(x, &none, reduction::max), array({2, 2}, {0, 0, 0, 0}));
+}
+
+BOOST_AUTO_TEST_CASE(dropout_scales_what_it_keeps) {
+  const auto x = array({2, 2}, {1, 2, 3, not_a_number}), keep = array({2, 2}, {1, 0, 1, 0});
+  check_close(ref::dropout(x, keep, 0.75), array({2, 2}, {4, 0, 12, 0}));
+  check_close(ref::dropout(x, keep, 1), array({2, 2}, {0, 0, 0, 0}));
+  check_close(ref::dropout(x, array({2}, {1, 0}), 0.5), array({2, 2}, {2, 0, 6, 0}));
 }
 
 BOOST_AUTO_TEST_CASE(norms) {

@@ -121,8 +121,9 @@ BOOST_AUTO_TEST_CASE(norms_activations_and_layers) {
   check_close(ref::rms_norm(load("rms_norm", "x"), &gamma, 1e-6), load("rms_norm", "out"), 1e-11);
 
   const auto x = load("activations", "x");
-  for (const activation f : {activation::relu, activation::gelu, activation::gelu_tanh, activation::silu,
-                             activation::sigmoid, activation::tanh})
+  for (const activation f :
+       {activation::relu, activation::gelu, activation::gelu_tanh, activation::silu, activation::sigmoid,
+        activation::tanh, activation::softplus, activation::elu, activation::squared_relu, activation::quick_gelu})
     check_close(ref::activate(x, f), load("activations", std::string(name(f))), 1e-11);
 
   for (const auto& [folder, f] : {std::pair{"ffn_relu", activation::relu}, {"ffn_gelu", activation::gelu}}) {

@@ -96,6 +96,34 @@ BOOST_AUTO_TEST_CASE(attributes_of_every_kind) {
   BOOST_TEST(g.view().get_integer_at(8, key::axis, 1) == 2);
 }
 
+BOOST_AUTO_TEST_CASE(attributes_with_names) {
+  const std::string_view source = R"(%0 = input "x" () : f32[batch, 4]
+%1 = activation (%0) {function=elu, alpha=0.5} : f32[batch, 4]
+%2 = softcap (%1) {factor=30} : f32[batch, 4]
+%3 = argmax (%2) : i64[batch]
+%4 = cross_entropy (%2, %3) {reduction=mean, ignore_index=-100} : f32[]
+)";
+  const Graph g = parse_graph(source);
+  BOOST_TEST(to_text(g) == source);
+  BOOST_TEST(g.view().get_integer(4, key::reduction) == static_cast<int>(reduction::mean));
+  BOOST_TEST(g.view().get_number(1, key::alpha) == 0.5);
+}
+
+BOOST_AUTO_TEST_CASE(constants_print_their_numbers) {
+  const std::string_view source = R"(%0 = constant () {data=[0.5, -inf, 3, 0.1]} : f32[2, 2]
+%1 = constant () {data=[1, 0]} : i32[2]
+%2 = constant () {value=-1.5} : f32[batch, 2]
+%3 = gather (%0, %1) {axis=1, batch_dims=0} : f32[2, 2]
+%4 = reshape (%3) : f32[4]
+%5 = constant () {data=[]} : f32[0]
+)";
+  const Graph g = parse_graph(source);
+  BOOST_TEST(to_text(g) == source);
+  BOOST_TEST(g.view().constant_element(0, 3) == 0.1);
+  BOOST_TEST(g.view().constant_element(2, 7) == -1.5);
+  BOOST_TEST(g.tables.size() == 6u);
+}
+
 BOOST_AUTO_TEST_CASE(names_with_special_characters) {
   Graph g;
   g.regions.push_back({});
@@ -125,6 +153,11 @@ BOOST_AUTO_TEST_CASE(mistakes_are_named_with_their_line) {
   BOOST_TEST(message("%0 = input () : f32[2") == "line 1: the end of the text; expected ']' after a shape");
   BOOST_TEST(message("%0 = input () {colour=1}") ==
              "line 1: unknown attribute 'colour'; expected one of those in graph/op.hpp");
+  BOOST_TEST(message("%0 = constant () {data=[1, x]}") ==
+             "line 1: 'x'; expected a number such as 0.125, 1e-05 or -inf");
+  BOOST_TEST(message("%0 = constant () {data=3}") == "line 1: '3'; expected '[' before a list of numbers");
+  BOOST_TEST(message("%0 = cross_entropy () {reduction=median}") ==
+             "line 1: unknown reduction 'median'; expected one of those in graph/op.hpp");
   BOOST_TEST(message("%0 = input () : f32[2]\n%0 = input () : f32[2]") ==
              "line 2: node %0 is defined twice; expected a new number");
   BOOST_TEST(message("%0 = input () : f32[2]\n%1 = scale (%0#1)") == "line 2: output 1 of %0; expected less than 1");
