@@ -322,6 +322,45 @@ class Generator {
     if (chance(10) && k_len == seq_) probe(s);  // a second reader: must not be fused away
     return matmul(weights, v);
   }
+  /// (φ(q) φ(k)ᵀ where causal) v, divided by the same sum of ones, in the ways that equations put it.
+  Value written_out_linear(Value q, Value k, Value v) {
+    const activation f = chance(70) ? activation::elu_plus_one : activation::relu;
+    const auto phi = [&](Value x) {
+      return unary(op::activation, x, {integer(key::function, static_cast<std::int64_t>(f))});
+    };
+    Shape column(shape(k).size(), n(1));
+    column[column.size() - 2] = shape(k)[column.size() - 2];
+    const Value ones = node(op::constant, {}, {number(key::value, 1)}, {column});
+    const bool heads = shape(q).size() == 4;
+    const Value left = phi(q), keys = transposed(phi(k));
+    Value above, below;
+    if (chance(35)) {
+      above = matmul(left, matmul(keys, v));
+      below = matmul(left, matmul(keys, ones));
+    } else {
+      Value s = matmul(left, keys);
+      if (heads && shape(k)[2] != memory_len_ && chance(60)) {
+        const Dim k_len = shape(k)[2];
+        const Value mask =
+            node(op::mask, {},
+                 {integer(key::has_tensor, 0), scalar_attribute(key::expression, mask::build::causal(g_.scalars)),
+                  dim_attribute(key::q_len, seq_), dim_attribute(key::k_len, k_len)},
+                 {{n(1), n(1), seq_, k_len}}, "", boolean);
+        s = node(op::select, {mask, s}, {number(key::value, 0)}, {shape(s)});
+      }
+      above = matmul(s, v);
+      below = matmul(s, ones);
+    }
+    // relu may leave nothing to divide by.
+    if (f == activation::relu || chance(30))
+      below = sum(below, node(op::constant, {}, {number(key::value, 0.5)}, {Shape{n(1)}}));
+    const auto apply = [&](activation g, Value x) {
+      return unary(op::activation, x, {integer(key::function, static_cast<std::int64_t>(g))});
+    };
+    const Value inverse = apply(activation::exp, scaled(apply(activation::log, below), -1));
+    return node(op::multiply, chance(50) ? std::vector<Value>{above, inverse} : std::vector<Value>{inverse, above}, {},
+                {shape(above)});
+  }
   /// Makes something of the pool depend on a scores matrix.
   void probe(Value scores) {
     if (shape(scores).size() != 3) return;
@@ -358,7 +397,7 @@ class Generator {
     const Value other = cross ? memory_ : x;
     if (options_.written_out && chance(15)) {  // no heads: rank 3
       const Value q = linear(x, dim, bias), k = linear(other, dim, bias), v = linear(other, dim, bias);
-      return linear(written_out(q, k, v, 0.7), width(x), bias);
+      return linear(chance(25) ? written_out_linear(q, k, v) : written_out(q, k, v, 0.7), width(x), bias);
     }
     const bool named = !options_.written_out || chance(50);
     const std::int64_t kv_heads = named && chance(30) ? 1 : heads;
@@ -377,7 +416,7 @@ class Generator {
     }
     Value y;
     if (!named) {
-      y = written_out(q, k, v, 0.7);
+      y = chance(25) ? written_out_linear(q, k, v) : written_out(q, k, v, 0.7);
     } else if (kv_heads == heads && (shape(k)[2] == seq_ || shape(k)[2] == memory_len_) && chance(25)) {
       y = linear_attention(q, k, v);
     } else {
@@ -392,7 +431,7 @@ class Generator {
   void piece() {
     const Value x = any();
     Value y;
-    switch (pick(27)) {
+    switch (pick(28)) {
       case 0: y = linear(x, random_width(), chance(50)); break;
       case 1: {
         y = activated(linear(x, random_width(), chance(50)));
@@ -453,6 +492,7 @@ class Generator {
       case 24: y = reshaped(x); break;
       case 25: y = gathered(x); break;
       case 26: y = pooled(x); break;
+      case 27: y = sum(x, small_constant(width(x))); break;
       default: y = static_cast<int>(levels_.size()) <= options_.depth ? repeat() : norm(x); break;
     }
     here().pool.push_back(y);
@@ -465,6 +505,21 @@ class Generator {
     if (chance(10)) up = activated(up);
     if (chance(30)) std::swap(gate, up);
     return linear(node(op::multiply, {gate, up}, {}, {shape(gate)}), width(x), chance(50));
+  }
+  /// Arithmetic on constants: a row of this width.
+  Value small_constant(std::int64_t wide) {
+    const Shape row{n(wide)};
+    const auto full = [&](double value) { return node(op::constant, {}, {number(key::value, value)}, {row}); };
+    Value c = full(0.5);
+    if (chance(70)) {
+      const Value table =
+          node(op::sinusoidal_positions, {},
+               {dim_attribute(key::offset, n(pick(40))), dim_attribute(key::length, n(1)), number(key::base, 10000)},
+               {{n(1), n(wide)}});
+      c = node(op::add, {table, c}, {}, {shape(table)});
+    }
+    c = chance(50) ? scaled(c, 0.25) : node(op::multiply, {c, full(0.75)}, {}, {shape(c)});
+    return c;
   }
   /// A scale beside parameters that can take it.
   Value with_scale(Value x) {

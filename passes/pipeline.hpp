@@ -1,12 +1,14 @@
 #pragma once
 // The pipeline: what happens to every model between its declaration and its execution.
 
+#include <treadle/passes/fold_constants.hpp>
 #include <treadle/passes/fold_scales.hpp>
 #include <treadle/passes/fuse_add_norm.hpp>
 #include <treadle/passes/fuse_attention.hpp>
 #include <treadle/passes/fuse_embedding.hpp>
 #include <treadle/passes/fuse_epilogue.hpp>
 #include <treadle/passes/fuse_gated_linear.hpp>
+#include <treadle/passes/fuse_linear_attention.hpp>
 #include <treadle/passes/merge_common_subexpressions.hpp>
 #include <treadle/passes/merge_qkv.hpp>
 #include <treadle/passes/move_slices_up.hpp>
@@ -23,8 +25,10 @@ constexpr Graph optimise(Graph g, Observer&& observer = {}) {
   return Steps(std::move(g), observer)
          | remove_dead_nodes            // first: later passes count readers, and dead ones would count
          | merge_common_subexpressions  // masks and transposes written twice must be one before patterns are matched
+         | fold_constants               // equal constants are one by now; what is folded need not be looked through
          | move_slices_up               // before the fusions: they need not look through slices
          | fuse_attention               // before anything changes the products that it looks for
+         | fuse_linear_attention        // as above; its reciprocal holds a scale, which must still be one
          | fold_scales                  // after attention took the scales on its products; one left would hide an epilogue
          | fuse_epilogue                // before merging: a slice would stand between a projection and its activation
          | fuse_gated_linear            // the gate has its activation; merging would join bilinear halves first

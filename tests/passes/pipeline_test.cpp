@@ -31,7 +31,7 @@ BOOST_AUTO_TEST_CASE(example_models_stay_well_formed_after_each_pass) {
       ++passes;
       for (const std::string& v : violations(after)) BOOST_ERROR(e.name << " after " << report.pass << ": " << v);
     });
-    BOOST_TEST(passes == 12);
+    BOOST_TEST(passes == 14);
     BOOST_TEST(g.count(op::output) == e.build().count(op::output));
   }
 }
@@ -60,8 +60,8 @@ BOOST_AUTO_TEST_CASE(a_graph_with_an_error_is_left_alone) {
 
 BOOST_AUTO_TEST_CASE(random_graphs_stay_well_formed_after_each_pass) {
   int fused = 0, merged = 0, epilogues = 0, common = 0, dead = 0, scales = 0, slices = 0, gates = 0, embeddings = 0,
-      add_norms = 0;
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+      add_norms = 0, linear = 0, constants = 0;
+  for (std::uint64_t seed = 0; seed < 600; ++seed) {
     Graph g = random_graph(seed);
     g = optimise(std::move(g), [&](const PassReport& report, GraphView, GraphView after) {
       for (const std::string& v : violations(after))
@@ -75,6 +75,8 @@ BOOST_AUTO_TEST_CASE(random_graphs_stay_well_formed_after_each_pass) {
       gates += report.pass == "fuse_gated_linear" ? report.rewrites : 0;
       embeddings += report.pass == "fuse_embedding" ? report.rewrites : 0;
       add_norms += report.pass == "fuse_add_norm" ? report.rewrites : 0;
+      linear += report.pass == "fuse_linear_attention" ? report.rewrites : 0;
+      constants += report.pass == "fold_constants" ? report.rewrites : 0;
       slices += report.pass == "move_slices_up" ? report.rewrites : 0;
     });
     const std::string text = to_text(g);
@@ -87,15 +89,18 @@ BOOST_AUTO_TEST_CASE(random_graphs_stay_well_formed_after_each_pass) {
   BOOST_TEST(dead > 100);
   BOOST_TEST(scales > 100);
   BOOST_TEST(slices > 100);
+  BOOST_TEST(linear > 20);
+  BOOST_TEST(constants > 100);
   BOOST_TEST(gates > 50);
   BOOST_TEST(embeddings > 100);
   BOOST_TEST(add_norms > 100);
 }
 
 BOOST_AUTO_TEST_CASE(each_pass_finds_nothing_the_second_time) {
-  for (Pass pass : {Pass(remove_dead_nodes), Pass(merge_common_subexpressions), Pass(fuse_attention),
-                    Pass(fuse_epilogue), Pass(merge_qkv), Pass(fold_scales), Pass(move_slices_up),
-                    Pass(fuse_gated_linear), Pass(fuse_embedding), Pass(fuse_add_norm)}) {
+  for (Pass pass :
+       {Pass(remove_dead_nodes), Pass(merge_common_subexpressions), Pass(fuse_attention), Pass(fuse_epilogue),
+        Pass(merge_qkv), Pass(fold_scales), Pass(move_slices_up), Pass(fuse_gated_linear), Pass(fuse_embedding),
+        Pass(fuse_add_norm), Pass(fuse_linear_attention), Pass(fold_constants)}) {
     for (std::uint64_t seed = 0; seed < 100; ++seed) {
       PassReport report;
       Graph g = pass(remove_dead_nodes(random_graph(seed)), &report);
