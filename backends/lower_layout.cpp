@@ -30,7 +30,7 @@ void Planner::reshape(std::int32_t n) {
 }
 
 /// The view in a shape of fewer dims, with a unit stride on the last; none if its strides do not allow that.
-std::optional<View> Planner::as_rows(View v, const std::vector<std::int64_t>& shape) {
+std::optional<View> Planner::as_rows(const View& v, const std::vector<std::int64_t>& shape) {
   std::optional<View> trial = reshaped(buffer(v), v, shape, false);
   if (!trial || !require_unit(buffer(*trial), *trial, false)) return std::nullopt;
   std::optional<View> r = reshaped(buffer(v), v, shape);

@@ -144,7 +144,7 @@ class Planner {
   void constant_node(std::int32_t n);
   void dropout(std::int32_t n);
   View filled(double value, DType dtype, const std::vector<std::int64_t>& shape);
-  std::optional<View> as_rows(View v, const std::vector<std::int64_t>& shape);
+  std::optional<View> as_rows(const View& v, const std::vector<std::int64_t>& shape);
 
   // --- lower_rows.cpp: over the last dim, or the one before it
   void pool(std::int32_t n);

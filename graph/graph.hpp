@@ -205,9 +205,7 @@ struct Graph {
   constexpr int count(op o) const { return view().count(o); }
 
   // What building asks for at every node, without a view of everything.
-  constexpr const ValueInfo& info(Value v) const {
-    return values[static_cast<std::size_t>(nodes[static_cast<std::size_t>(v.node)].outputs.first + v.output)];
-  }
+  constexpr const ValueInfo& info(Value v) const { return values[nodes[v.node].outputs.first + v.output]; }
   constexpr std::vector<Dim> shape(Value v) const {
     const ValueInfo& i = info(v);
     const Dim* first = shapes.data() + i.first_dim;
