@@ -1,8 +1,6 @@
 // Mixture of experts and gated feed-forward on every ISA against float64; only chosen experts are computed.
 
-#include "support.hpp"
-
-#include <treadle/ops/rules.hpp>
+#include "op_check.hpp"
 
 #include <limits>
 
@@ -10,24 +8,6 @@ using namespace treadle;
 using namespace treadle::test;
 
 namespace {
-
-const DimSpec n = dim("n");
-
-void check(const Graph& g, const Lengths& dims, double tolerance = 2e-5) {
-  BOOST_REQUIRE_MESSAGE(!g.error, "the graph has a mistake");
-  const Parameters parameters = Parameters::random(g, 5, values_of(dims));
-  const Results want = oracle(g, parameters, dims, 21);
-  for (const std::string& isa : isas()) {
-    BOOST_TEST_CONTEXT(isa) {
-      const Results dense = run(g, parameters, dims, {.backend = "simd", .isa = isa}, 21);
-      BOOST_TEST(difference(dense, want) < tolerance);
-      BOOST_TEST(difference(run(g, parameters, dims, {.backend = "simd", .isa = isa}, 21, true, true), dense) == 0.0);
-      for (const int threads : {2, 3})
-        BOOST_TEST(
-            difference(run(g, parameters, dims, {.backend = "tbb", .isa = isa, .threads = threads}, 21), dense) == 0.0);
-    }
-  }
-}
 
 Graph layer(MoeOptions o, std::int64_t width = 19) {
   Builder b;

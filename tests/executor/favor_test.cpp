@@ -1,9 +1,8 @@
 // Positive random features, exponents in linear attention, and its state, on every ISA against float64.
 
-#include "support.hpp"
+#include "op_check.hpp"
 
 #include <treadle/ops/reference.hpp>
-#include <treadle/ops/rules.hpp>
 
 #include <limits>
 
@@ -12,21 +11,7 @@ using namespace treadle::test;
 
 namespace {
 
-const DimSpec n = dim("n"), keys = dim("keys");
-
-void check(const Graph& g, const Lengths& dims, double tolerance = 2e-5) {
-  BOOST_REQUIRE_MESSAGE(!g.error, "the graph has a mistake");
-  const Parameters parameters = Parameters::random(g, 5, values_of(dims));
-  const Results want = oracle(g, parameters, dims, 21);
-  for (const std::string& isa : isas()) {
-    BOOST_TEST_CONTEXT(isa) {
-      const Results dense = run(g, parameters, dims, {.backend = "simd", .isa = isa}, 21);
-      BOOST_TEST(difference(dense, want) < tolerance);
-      BOOST_TEST(difference(run(g, parameters, dims, {.backend = "simd", .isa = isa}, 21, true, true), dense) == 0.0);
-      BOOST_TEST(difference(run(g, parameters, dims, {.backend = "tbb", .isa = isa, .threads = 2}, 21), dense) == 0.0);
-    }
-  }
-}
+const DimSpec keys = dim("keys");
 
 }  // namespace
 

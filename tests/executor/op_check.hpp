@@ -1,5 +1,5 @@
 #pragma once
-// One op on every ISA against float64: dense and strided, on one thread and on two.
+// One op on every ISA against float64: dense and strided, on one thread, two and three.
 
 #include "support.hpp"
 
@@ -21,7 +21,9 @@ inline void check(const Graph& g, const Lengths& dims, double tolerance = 1e-5) 
       const Results dense = run(g, parameters, dims, {.backend = "simd", .isa = isa}, 21);
       BOOST_TEST(difference(dense, want) < tolerance);
       BOOST_TEST(difference(run(g, parameters, dims, {.backend = "simd", .isa = isa}, 21, true, true), dense) == 0.0);
-      BOOST_TEST(difference(run(g, parameters, dims, {.backend = "tbb", .isa = isa, .threads = 2}, 21), dense) == 0.0);
+      for (const int threads : {2, 3})
+        BOOST_TEST(
+            difference(run(g, parameters, dims, {.backend = "tbb", .isa = isa, .threads = threads}, 21), dense) == 0.0);
     }
   }
 }
