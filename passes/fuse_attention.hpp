@@ -146,6 +146,15 @@ constexpr Value to_rank_4(Rewriter& r, std::int32_t n, Value v, std::vector<Dim>
   return v;
 }
 
+/// The other way: `x` of `shape` with the `rank` that the result had.
+constexpr Value from_rank_4(Rewriter& r, std::int32_t n, Value x, std::vector<Dim> shape, std::size_t rank) {
+  for (std::size_t left = 4; left > rank; --left) {
+    shape.erase(shape.end() - 3);
+    x = reshaped(r, n, op::merge_heads, x, shape);
+  }
+  return x;
+}
+
 /// k [.., m, d] from keys [.., d, m]: what was transposed, or a transpose of it.
 constexpr Value untransposed(Rewriter& r, std::int32_t n, const Scores& s, double& factor, std::vector<Dim>& shape) {
   shape = r.shape(s.keys);
@@ -228,12 +237,7 @@ constexpr bool replace_attention(Rewriter& r, std::int32_t n) {
   for (int i = 0; i < 3; ++i) lse.push_back(out[static_cast<std::size_t>(i)]);
   a.outputs.push_back({f32, out});
   a.outputs.push_back({f32, lse});
-  Value result = r.add(a);
-  for (std::size_t left = 4; left > rank; --left) {
-    out.erase(out.end() - 3);
-    result = reshaped(r, n, op::merge_heads, result, out);
-  }
-  r.replace({n, 0}, result);
+  r.replace({n, 0}, from_rank_4(r, n, r.add(a), out, rank));
   return true;
 }
 

@@ -153,12 +153,7 @@ constexpr bool replace_linear_attention(Rewriter& r, std::int32_t n) {
     const std::size_t rank = out.size();
     while (out.size() < 4) out.insert(out.end() - 2, r.graph().dims.number(1));
     a.outputs.push_back({f32, out});
-    Value result = r.add(a);
-    for (std::size_t left = 4; left > rank; --left) {
-      out.erase(out.end() - 3);
-      result = reshaped(r, n, op::merge_heads, result, out);
-    }
-    r.replace({n, 0}, result);
+    r.replace({n, 0}, from_rank_4(r, n, r.add(a), out, rank));
     return true;
   }
   return false;
