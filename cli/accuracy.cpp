@@ -1,9 +1,11 @@
 #include "accuracy.hpp"
 
+#include <treadle/graph/mask/tiles.hpp>
 #include <treadle/ops/reference.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <thread>
 
 namespace treadle::cli {
@@ -46,6 +48,38 @@ class FeatureMap {
   std::size_t dim_, size_ = 0;
   reference::Array<double> projection_;
 };
+/// Whether a mask keeps a pair, row by row: the keys of a row are found when its first pair is asked for.
+class MaskRows {
+ public:
+  MaskRows(const Mask& mask, const scalar::Extents& extents, std::span<const scalar::Table> tables)
+      : tiles_(std::make_shared<mask::Tiles>(mask.view(), mask.root(), extents, tables)),
+        workspace_(tiles_->workspace_bytes() + 64),
+        kept_(static_cast<std::size_t>(extents.k_len)) {}
+
+  bool operator()(std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t k) {
+    if (b != b_ || h != h_ || q != q_) fill(b, h, q);
+    return kept_[static_cast<std::size_t>(k)] != 0;
+  }
+
+ private:
+  std::shared_ptr<const mask::Tiles> tiles_;
+  std::vector<std::byte> workspace_;
+  std::vector<std::uint8_t> kept_;
+  std::int64_t b_ = -1, h_ = -1, q_ = -1;
+
+  void fill(std::int64_t b, std::int64_t h, std::int64_t q) {
+    b_ = b, h_ = h, q_ = q;
+    std::fill(kept_.begin(), kept_.end(), std::uint8_t{0});
+    void* memory = workspace_.data();
+    std::size_t room = workspace_.size();
+    auto stream =
+        tiles_->stream(b, h, q, q + 1, mask::Tiles::max_block, std::align(64, tiles_->workspace_bytes(), memory, room));
+    mask::Tile t;
+    while (stream.next(t))
+      for (std::int64_t k = t.k0; k < t.k1; ++k)
+        kept_[static_cast<std::size_t>(k)] = t.full || (t.bits[k - t.k0] & 1) != 0 ? 1 : 0;
+  }
+};
 }  // namespace
 
 AccuracyMeter::AccuracyMeter(const AttentionShape& shape, const float* q, const float* k, const float* v,
@@ -59,7 +93,7 @@ AccuracyMeter::AccuracyMeter(const AttentionShape& shape, const float* q, const 
   rows_ = reference::sample_rows(q_, shape.length <= all_rows_up_to ? shape.length : sampled_per_head, seed);
 }
 
-reference::RowResults AccuracyMeter::softmax_rows(const reference::Keep& keep) const {
+reference::RowResults AccuracyMeter::softmax_rows(const std::function<reference::Keep()>& make_keep) const {
   reference::RowResults all;
   all.value_dim = shape_.head_dim;
   all.out.resize(rows_.size() * static_cast<std::size_t>(shape_.head_dim));
@@ -67,7 +101,7 @@ reference::RowResults AccuracyMeter::softmax_rows(const reference::Keep& keep) c
   all.entropy.resize(rows_.size());
   in_parallel(rows_.size(), threads_, [&](std::size_t first, std::size_t last) {
     const auto part =
-        reference::attention_rows(q_, k_, v_, keep, scale_, std::span(rows_).subspan(first, last - first));
+        reference::attention_rows(q_, k_, v_, make_keep(), scale_, std::span(rows_).subspan(first, last - first));
     const auto width = static_cast<std::size_t>(shape_.head_dim);
     std::copy(part.out.begin(), part.out.end(), all.out.begin() + static_cast<std::ptrdiff_t>(first * width));
     std::copy(part.lse.begin(), part.lse.end(), all.lse.begin() + static_cast<std::ptrdiff_t>(first));
@@ -117,9 +151,10 @@ double AccuracyMeter::linear_entropy(const Variant& variant) const {
 Accuracy AccuracyMeter::operator()(const Variant& variant, const std::vector<float>& out) {
   reference::RowResults& truth = variant.causal ? causal_ : dense_;
   if (truth.out.empty()) {
-    reference::Keep keep;
-    if (variant.causal) keep = [](std::int64_t, std::int64_t, std::int64_t q, std::int64_t k) { return k <= q; };
-    truth = softmax_rows(keep);
+    truth = softmax_rows([&]() -> reference::Keep {
+      if (!variant.causal) return {};
+      return [](std::int64_t, std::int64_t, std::int64_t q, std::int64_t k) { return k <= q; };
+    });
   }
   Accuracy a;
   double difference = 0, size = 0;
@@ -135,14 +170,31 @@ Accuracy AccuracyMeter::operator()(const Variant& variant, const std::vector<flo
     }
   }
   a.relative_error = size > 0 ? std::sqrt(difference / size) : std::sqrt(difference);
-  if (variant.linear) {
+  if (variant.weights == Variant::Weights::none) return a;
+  if (variant.weights == Variant::Weights::linear) {
     a.mean_entropy = linear_entropy(variant);
     return a;
   }
-  const bool is_truth = !variant.mask || variant.name == "causal";
-  const std::vector<double> entropy = is_truth ? truth.entropy : softmax_rows(variant.keep(shape_.length)).entropy;
-  for (const double e : entropy) a.mean_entropy += e / static_cast<double>(entropy.size());
+  const std::optional<Mask>& mask = variant.attention.mask;
+  const bool is_truth = !mask || *mask == mask::causal();
+  const std::vector<double> entropy = is_truth ? truth.entropy : mask_entropy(variant);
+  double mean = 0;
+  for (const double e : entropy) mean += e / static_cast<double>(entropy.size());
+  a.mean_entropy = mean;
   return a;
+}
+
+std::vector<double> AccuracyMeter::mask_entropy(const Variant& variant) const {
+  std::vector<std::uint8_t> data;
+  std::vector<scalar::Table> tables;
+  if (variant.table) {
+    const std::int64_t n = variant.table->blocks(shape_.length), of_table[] = {n, n};
+    data = variant.table->make(n);
+    tables.push_back({variant.table->name, dense_view(data.data(), boolean, of_table)});
+  }
+  const scalar::Extents extents{
+      .batch = shape_.batch, .heads = shape_.heads, .q_len = shape_.length, .k_len = shape_.length};
+  return softmax_rows([&]() -> reference::Keep { return MaskRows(*variant.attention.mask, extents, tables); }).entropy;
 }
 
 }  // namespace treadle::cli

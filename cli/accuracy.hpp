@@ -5,13 +5,15 @@
 
 #include <treadle/backends/reference/rows.hpp>
 
+#include <functional>
+#include <optional>
 #include <vector>
 
 namespace treadle::cli {
 
 struct Accuracy {
-  double relative_error = 0;  ///< ‖out − dense‖ / ‖dense‖ over the rows (Frobenius)
-  double mean_entropy = 0;    ///< of the variant's own weights, in nats
+  double relative_error = 0;           ///< ‖out − dense‖ / ‖dense‖ over the rows (Frobenius)
+  std::optional<double> mean_entropy;  ///< of the variant's own weights, in nats; none: it has no such weights
 };
 
 /// Measures over the same rows for every variant of one input: all query rows up to 2,048, else 64 a head chosen by the
@@ -34,7 +36,9 @@ class AccuracyMeter {
   std::vector<reference::Row> rows_;
   reference::RowResults dense_, causal_;  ///< filled when first needed
 
-  reference::RowResults softmax_rows(const reference::Keep& keep) const;
+  /// Every thread has a `keep` of its own.
+  reference::RowResults softmax_rows(const std::function<reference::Keep()>& make_keep) const;
+  std::vector<double> mask_entropy(const Variant& variant) const;
   double linear_entropy(const Variant& variant) const;
 };
 

@@ -272,7 +272,7 @@ Command add_compare(CLI::App& app) {
       "Without --lengths and --qkv: on real Q, K and V, then on random ones of lengths 256 to 16384.");
   static Typed t;
   sub->add_option("--variants", t.variants,
-                  "What to compare, with commas (default: " + std::string(default_variants) + ")")
+                  "What to compare: all, or a list with commas (default: " + std::string(default_variants) + ")")
       ->type_name("LIST");
   sub->add_option("--lengths", t.lengths, "Doubling range 256:65536, or a list 256,1000 (default: 256:16384)")
       ->type_name("RANGE");

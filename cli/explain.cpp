@@ -3,6 +3,7 @@
 #include "arguments.hpp"
 #include "command.hpp"
 #include "explain_report.hpp"
+#include "pass_savings.hpp"
 #include "report.hpp"
 
 #include <treadle/backends/backend.hpp>
@@ -26,7 +27,7 @@ namespace {
 
 struct Typed {
   std::string model, backend, isa, dims, format = "text", pass, output;
-  bool before = false, after = false;
+  bool before = false, after = false, passes = false;
 };
 
 const models::Entry& find_model(const std::string& name) {
@@ -39,17 +40,10 @@ const models::Entry& find_model(const std::string& name) {
                            : fmt::format("unknown model '{}': the models are {}", name, join(names)));
 }
 
-/// What a length is if nobody says: small, but long enough that tiles show.
-std::int64_t usual_size(std::string_view name) {
-  if (name == "batch" || name == "fresh") return 1;
-  if (name == "seq" || name.ends_with("_len")) return 128;
-  return 32;
-}
-
 /// "seq=128,batch=2" over the model's dims.
-DimValues sizes_of(const std::vector<std::string>& names, const std::string& text) {
-  DimValues values;
-  for (const std::string& n : names) values[n] = usual_size(n);
+DimValues sizes_of(const Graph& graph, const std::string& text) {
+  DimValues values = usual_sizes(graph);
+  const std::vector<std::string> names = dim_names(graph);
   if (text.empty()) return values;
   std::vector<std::string> given;
   for (const std::string& part : split(text)) {
@@ -99,19 +93,42 @@ std::string picture(const Graph& g, const std::string& format, std::string_view 
   return treadle::to_text(g);
 }
 
-int run(const Typed& t) {
-  const models::Entry& entry = find_model(t.model);
-  if (t.format != "text" && t.format != "dot" && t.format != "json")
-    throw Error(fmt::format("unknown format '{}': the formats are text, dot, json", t.format));
-  if (t.before + t.after + !t.pass.empty() > 1)
-    throw Error("--before, --after and --pass each name one graph: give one of them");
+ExplainOptions options_of(const Typed& t) {
   ExplainOptions options;
   options.backend = parse_backend(t.backend.empty() ? "tbb" : t.backend);
   options.isa = parse_isa(t.isa);
   if (options.backend == "reference" && !t.isa.empty())
     throw Error("backend 'reference' has no ISAs: leave out --isa, or use simd or tbb");
+  return options;
+}
+
+void write(const std::string& text, const std::string& output) {
+  if (output.empty()) {
+    fmt::print("{}", text);
+  } else {
+    replace_file(output, text);
+  }
+}
+
+int run_passes(const Typed& t) {
+  if (!t.model.empty() || !t.dims.empty() || t.before || t.after || !t.pass.empty() || t.format != "text")
+    throw Error("--passes is about all example models: it goes with --backend, --isa and --output only");
+  const ExplainOptions options = options_of(t);
+  if (!t.output.empty()) require_writable(t.output);
+  write(pass_savings(options), t.output);
+  return 0;
+}
+
+int run(const Typed& t) {
+  if (t.passes) return run_passes(t);
+  const models::Entry& entry = find_model(t.model);
+  if (t.format != "text" && t.format != "dot" && t.format != "json")
+    throw Error(fmt::format("unknown format '{}': the formats are text, dot, json", t.format));
+  if (t.before + t.after + !t.pass.empty() > 1)
+    throw Error("--before, --after and --pass each name one graph: give one of them");
+  ExplainOptions options = options_of(t);
   const Graph graph = entry.build();
-  options.dims = sizes_of(dim_names(graph), t.dims);
+  options.dims = sizes_of(graph, t.dims);
   if (!t.output.empty()) require_writable(t.output);
 
   std::string text;
@@ -125,11 +142,7 @@ int run(const Typed& t) {
     const Explanation e = explain(entry.name, entry.summary, graph, options);
     text = t.format == "json" ? to_json(e) : to_text(e, t.output.empty() && colours_wanted());
   }
-  if (t.output.empty()) {
-    fmt::print("{}", text);
-  } else {
-    replace_file(t.output, text);
-  }
+  write(text, t.output);
   return 0;
 }
 
@@ -145,6 +158,7 @@ Command add_explain(CLI::App& app) {
   sub->add_option("--format", t.format, "text (default), json, or dot for Graphviz")->type_name("NAME");
   sub->add_flag("--before", t.before, "Only the graph as declared");
   sub->add_flag("--after", t.after, "Only the graph after all passes");
+  sub->add_flag("--passes", t.passes, "For each pass, what it saves in the example model where it saves most");
   sub->add_option("--pass", t.pass, "Only the graph after this pass, by name or number")->type_name("NAME");
   sub->add_option("--dims", t.dims, "Lengths to plan for, such as batch=2,seq=128 (batch=1,seq=128)")
       ->type_name("LIST");

@@ -1,6 +1,7 @@
 #include "explain_report.hpp"
 
 #include "arguments.hpp"
+#include "columns.hpp"
 
 #include <treadle/backends/error.hpp>
 #include <treadle/graph/copy.hpp>
@@ -76,7 +77,8 @@ std::vector<std::string> lines_of(GraphView g) {
 void plan(Stage& stage, const ExplainOptions& options) {
   try {
     // The reference backend has no plan; what its graph costs is shown by that of the kernels.
-    stage.cost = cost_of_plan(bound_to(stage.graph, options, "simd"));
+    stage.cost =
+        cost_of_plan(bound_to(stage.graph, options, options.backend == "reference" ? "simd" : options.backend));
   } catch (const Error& e) {
     stage.refused = e.what();
   }
@@ -107,30 +109,7 @@ std::vector<NodeFacts> facts_of(GraphView g, const BoundModel& model) {
 
 // ------------------------------------------------------------------ text
 
-/// "1.23 M"
-std::string count_text(double n) {
-  const char* const units[] = {"", " k", " M", " G", " T", " P"};
-  std::size_t unit = 0;
-  for (; n >= 1000 && unit + 1 < std::size(units); ++unit) n /= 1000;
-  return unit == 0 ? fmt::format("{:.0f}", n)
-                   : fmt::format("{:.{}f}{}", n,
-                                 n < 9.995   ? 2
-                                 : n < 99.95 ? 1
-                                             : 0,
-                                 units[unit]);
-}
 std::string flops_text(double n, bool upper_bound) { return (upper_bound ? "≤ " : "") + count_text(n); }
-
-/// Padded by characters, not bytes.
-std::string left(const std::string& s, std::size_t width) {
-  const auto size = static_cast<std::size_t>(
-      std::count_if(s.begin(), s.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
-  return s + std::string(width > size ? width - size : 0, ' ');
-}
-std::string right(const std::string& s, std::size_t width) {
-  const std::string padded = left(s, width);
-  return padded.substr(s.size()) + s;
-}
 
 class TextWriter {
  public:
@@ -275,7 +254,20 @@ Json json_of(const Stage& s) {
           {"upper_bound", c.upper_bound}};
 }
 
+/// What a length is if nobody says: small, but long enough that tiles show.
+std::int64_t usual_size(std::string_view name) {
+  if (name == "batch" || name == "fresh") return 1;
+  if (name == "seq" || name.ends_with("_len")) return 128;
+  return 32;
+}
+
 }  // namespace
+
+DimValues usual_sizes(const Graph& graph) {
+  DimValues values;
+  for (const std::string& n : dim_names(graph)) values[n] = usual_size(n);
+  return values;
+}
 
 Explanation explain(std::string_view model, std::string_view summary, const Graph& graph,
                     const ExplainOptions& options) {

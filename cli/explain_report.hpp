@@ -62,6 +62,9 @@ struct ExplainOptions {
   DimValues dims;
 };
 
+/// A length for every dim of a model, where nobody names one.
+DimValues usual_sizes(const Graph& graph);
+
 /// Runs the passes and plans every stage for these lengths. Throws Error if the last graph cannot be planned.
 Explanation explain(std::string_view model, std::string_view summary, const Graph& graph,
                     const ExplainOptions& options);

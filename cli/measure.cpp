@@ -56,11 +56,11 @@ Group measure(const std::vector<Variant>& variants, const AttentionShape& shape,
     const Graph graph = attention_model(variants[i], shape);
     const bool counts = reset_peak_resident();
     const auto before = resident_bytes();
-    running.push_back(
-        {BoundModel(graph, {}, {.backend = options.backend, .isa = options.isa, .threads = options.threads}),
-         {},
-         {},
-         {}});
+    running.push_back({BoundModel(graph, Parameters::random(graph, 1, {{"seq", shape.length}}),
+                                  {.backend = options.backend, .isa = options.isa, .threads = options.threads}),
+                       {},
+                       {},
+                       {}});
     Running& r = running.back();
     r.model.bind_dims({{"batch", shape.batch}, {"seq", shape.length}});
     r.inputs = {{"q", view(tensors.q, shape.batch, shape.heads, shape.length, shape.head_dim)},

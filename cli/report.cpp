@@ -44,7 +44,7 @@ Json to_json_row(const Row& r) {
           {"planned_bytes", r.planned_bytes},
           {"peak_bytes", r.peak_bytes ? Json(*r.peak_bytes) : Json()},
           {"relative_error", r.relative_error},
-          {"mean_entropy", r.mean_entropy},
+          {"mean_entropy", r.mean_entropy ? Json(*r.mean_entropy) : Json()},
           {"sampled_rows", r.sampled_rows}};
 }
 
@@ -209,12 +209,12 @@ void Table::columns() {
 void Table::row(const Row& r) {
   clear_progress();
   fmt::print(
-      "{:<22} {:>7} {:>10.3f} {:>10.3f} {:>10.3f} {:>5} {:>9.2f} {:>9.2f} {:>5.0f}% {:>10} {:>10} {:>9.2e} {:>8.3f} "
+      "{:<22} {:>7} {:>10.3f} {:>10.3f} {:>10.3f} {:>5} {:>9.2f} {:>9.2f} {:>5.0f}% {:>10} {:>10} {:>9.2e} {:>8} "
       "{:>7}\n",
       r.variant, r.length, r.median_ms, r.p10_ms, r.p90_ms, r.repetitions, r.useful_gflops, r.executed_gflops,
       100 * r.fraction_of_peak, bytes_text(static_cast<double>(r.planned_bytes)),
-      r.peak_bytes ? bytes_text(static_cast<double>(*r.peak_bytes)) : "-", r.relative_error, r.mean_entropy,
-      r.sampled_rows);
+      r.peak_bytes ? bytes_text(static_cast<double>(*r.peak_bytes)) : "-", r.relative_error,
+      r.mean_entropy ? fmt::format("{:.3f}", *r.mean_entropy) : "-", r.sampled_rows);
   std::fflush(stdout);
 }
 

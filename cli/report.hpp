@@ -24,7 +24,8 @@ struct Row {
   double fraction_of_peak = 0;  ///< useful_gflops / FMA peak of as many threads, measured between the runs
   std::int64_t planned_bytes = 0;
   std::optional<std::int64_t> peak_bytes;
-  double relative_error = 0, mean_entropy = 0;
+  double relative_error = 0;
+  std::optional<double> mean_entropy;
   std::int64_t sampled_rows = 0;  ///< query rows over all heads and batch elements that error and entropy come from
 };
 

@@ -16,25 +16,28 @@ namespace {
 constexpr std::int64_t most = std::int64_t{1} << 31, most_blocks = 1024, most_features = 8192;
 
 constexpr VariantForm forms[] = {
-    {"dense", "softmax over all keys", "", "Vaswani et al. 2017, eq. 1", "N²"},
-    {"causal", "softmax over the keys up to the query", "", "Vaswani et al. 2017, §3.2.3", "N²/2"},
+    {"dense", "softmax over all keys", "", "Vaswani et al. 2017, eq. 1", "N²", "dense"},
+    {"causal", "softmax over the keys up to the query", "", "Vaswani et al. 2017, §3.2.3", "N²/2", "causal"},
     {"window:L,R", "softmax over L keys before to R keys after the query, both included (-1: no bound)", "",
-     "Beltagy et al. 2020, §3.1", "N·(L+R+1)"},
+     "Beltagy et al. 2020, §3.1", "N·(L+R+1)", "window:128,128"},
     {"longformer[:W,G]", "window of W/2 keys to each side, and G first tokens that see and are seen by all", "256,1",
-     "Beltagy et al. 2020, §3.1", "N·(W+1+2G)"},
+     "Beltagy et al. 2020, §3.1", "N·(W+1+2G)", "longformer"},
     {"bigbird[:B,W,G,R]",
      "blocks of B tokens: W around the query's own, the G first ones (they see and are seen by all), R random ones",
-     "64,3,2,3", "Zaheer et al. 2020, §2, app. D", "N·B·(W+2G+R)"},
+     "64,3,2,3", "Zaheer et al. 2020, §2, app. D", "N·B·(W+2G+R)", "bigbird"},
     {"bigbird[:B,W,G,R]:causal", "the same over the keys up to the query", "64,3,2,3", "Zaheer et al. 2020",
-     "N·B·(W/2+G+R)"},
+     "N·B·(W/2+G+R)", "bigbird:causal"},
     {"local[:C[,L]]", "chunks of C tokens: the query's own and the L before it", "64,1",
-     "Kitaev et al. 2020, §2; Roy et al. 2021, §4.1", "N·C·(L+1)"},
-    {"local[:C[,L]]:causal", "the same over the keys up to the query", "64,1", "Roy et al. 2021, §4.1", "N·C·(L+1/2)"},
-    {"linear", "linear attention, feature map elu + 1", "", "Katharopoulos et al. 2020, eq. 4-7", "N·D"},
-    {"linear:causal", "the same over the keys up to the query", "", "Katharopoulos et al. 2020, eq. 8-12", "N·D"},
+     "Kitaev et al. 2020, §2; Roy et al. 2021, §4.1", "N·C·(L+1)", "local"},
+    {"local[:C[,L]]:causal", "the same over the keys up to the query", "64,1", "Roy et al. 2021, §4.1", "N·C·(L+1/2)",
+     "local:causal"},
+    {"linear", "linear attention, feature map elu + 1", "", "Katharopoulos et al. 2020, eq. 4-7", "N·D", "linear"},
+    {"linear:causal", "the same over the keys up to the query", "", "Katharopoulos et al. 2020, eq. 8-12", "N·D",
+     "linear:causal"},
     {"performer[:F]", "linear attention, F positive orthogonal random features (FAVOR+)", "256",
-     "Choromanski et al. 2021, eq. 5-6", "N·F"},
-    {"performer[:F]:causal", "the same over the keys up to the query", "256", "Choromanski et al. 2021, §2.1", "N·F"},
+     "Choromanski et al. 2021, eq. 5-6", "N·F", "performer"},
+    {"performer[:F]:causal", "the same over the keys up to the query", "256", "Choromanski et al. 2021, §2.1", "N·F",
+     "performer:causal"},
 };
 
 [[noreturn]] void unknown(std::string_view text) {
@@ -43,12 +46,13 @@ constexpr VariantForm forms[] = {
   throw Error(fmt::format("unknown variant '{}': the variants are {}", text, join(spellings)));
 }
 
-/// The plain code of a mask that is the same for all lengths.
-template <class F>
-std::function<Keep(std::int64_t)> at_any_length(F f) {
-  return [f](std::int64_t) -> Keep {
-    return [f](std::int64_t, std::int64_t, std::int64_t q, std::int64_t k) { return f(q, k); };
-  };
+/// Softmax attention over the pairs that a mask keeps.
+Variant masked(std::string name, const Mask& mask, bool causal) {
+  Variant v;
+  v.name = std::move(name);
+  v.attention = mask;
+  v.causal = causal;
+  return v;
 }
 
 /// Both numbers behind the colon.
@@ -63,31 +67,18 @@ std::pair<std::int64_t, std::int64_t> two_numbers(std::string_view text, std::st
 }
 
 Variant window_variant(std::string_view text, std::string_view arguments) {
-  const auto sides = two_numbers(text, arguments, "window:LEFT,RIGHT such as window:128,128 (-1: no bound)", -1);
-  const std::int64_t left = sides.first, right = sides.second;  // clang: a structured binding is no variable to capture
-  Variant v;
-  v.name = fmt::format("window:{},{}", left, right);
-  v.causal = right == 0;
-  v.mask = mask::window(left, right);
-  v.keep = at_any_length([left, right](std::int64_t q, std::int64_t k) {
-    return (left < 0 || k >= q - left) && (right < 0 || k <= q + right);
-  });
-  return v;
+  const auto [left, right] =
+      two_numbers(text, arguments, "window:LEFT,RIGHT such as window:128,128 (-1: no bound)", -1);
+  return masked(fmt::format("window:{},{}", left, right), window(left, right), right == 0);
 }
 
 Variant longformer_variant(std::string_view text, std::string_view arguments) {
   std::int64_t width = 256, global = 1;
   if (!arguments.empty())
     std::tie(width, global) = two_numbers(text, arguments, "longformer:WINDOW,GLOBAL such as longformer:256,1", 0);
-  Variant v;
-  v.name = fmt::format("longformer:{},{}", width, global);
-  const std::int64_t half = width / 2;
-  v.mask = mask::window(half, half);
-  if (global > 0) v.mask = *v.mask | mask::global_prefix(global);
-  v.keep = at_any_length([half, global](std::int64_t q, std::int64_t k) {
-    return (k >= q - half && k <= q + half) || k < global || q < global;
-  });
-  return v;
+  const Mask band = window(width / 2, width / 2);
+  return masked(fmt::format("longformer:{},{}", width, global), global > 0 ? band | global_prefix(global) : band,
+                false);
 }
 
 /// Arguments as numbers: as many as `defaults`, or from `least_count` on.
@@ -110,15 +101,9 @@ Variant local_variant(std::string_view text, std::string_view arguments, bool ca
   constexpr std::int64_t least[] = {1, 0};
   const auto given = numbers(text, arguments, "local:CHUNK,LOOKBACK such as local:64,1", {64, 1}, 1, names, least);
   const std::int64_t chunk = given[0], back = given[1];
-  Variant v;
-  v.name = fmt::format("local:{},{}{}", chunk, back, causal ? ":causal" : "");
-  v.causal = causal;
-  v.mask = mask::block_window(chunk, back, 0);
-  if (causal) v.mask = mask::causal & *v.mask;
-  v.keep = at_any_length([chunk, back, causal](std::int64_t q, std::int64_t k) {
-    return k / chunk <= q / chunk && k / chunk >= q / chunk - back && (!causal || k <= q);
-  });
-  return v;
+  const Mask chunks = block_window(chunk, back, 0);
+  return masked(fmt::format("local:{},{}{}", chunk, back, causal ? ":causal" : ""),
+                causal ? mask::causal & chunks : chunks, causal);
 }
 
 Variant bigbird_variant(std::string_view text, std::string_view arguments, bool causal, std::uint64_t seed) {
@@ -134,29 +119,32 @@ Variant bigbird_variant(std::string_view text, std::string_view arguments, bool 
         fmt::format("the number of window blocks of variant '{}' is {}: it must be odd, as many to each side of "
                     "the query's own block",
                     text, width));
-  Variant v;
-  v.name = fmt::format("bigbird:{},{},{},{}{}", block, width, global, random, causal ? ":causal" : "");
-  v.causal = causal;
   const std::int64_t side = width / 2;
-  v.mask = mask::block_window(block, side, side);
-  if (global > 0) v.mask = *v.mask | mask::global_prefix(block * global);
-  const mask::RandomBlocks blocks{
-      .per_row = random, .left = side, .right = side, .first = global, .causal = causal, .seed = seed};
+  Mask kept = block_window(block, side, side);
+  if (global > 0) kept = kept | global_prefix(block * global);
+  std::optional<BlockTable> table;
   if (random > 0) {
-    v.table = BlockTable{"random_blocks", block, [blocks](std::int64_t n) { return blocks.table(n, n); }};
-    v.mask = *v.mask | mask::block_table(v.table->name, block);
+    const mask::RandomBlocks blocks{
+        .per_row = random, .left = side, .right = side, .first = global, .causal = causal, .seed = seed};
+    table = BlockTable{"random_blocks", block, [blocks](std::int64_t n) { return blocks.table(n, n); }};
+    kept = kept | block_table(table->name, block);
   }
-  if (causal) v.mask = mask::causal & *v.mask;
-  v.keep = [=](std::int64_t length) -> Keep {
-    const std::int64_t n = (length + block - 1) / block;
-    return [=, table = random > 0 ? blocks.table(n, n) : std::vector<std::uint8_t>(static_cast<std::size_t>(n * n))](
-               std::int64_t, std::int64_t, std::int64_t q, std::int64_t k) {
-      const std::int64_t i = q / block, j = k / block;
-      const bool kept = (j >= i - side && j <= i + side) || i < global || j < global ||
-                        table[static_cast<std::size_t>(i * n + j)] != 0;
-      return kept && (!causal || k <= q);
-    };
-  };
+  Variant v = masked(fmt::format("bigbird:{},{},{},{}{}", block, width, global, random, causal ? ":causal" : ""),
+                     causal ? mask::causal & kept : kept, causal);
+  v.table = std::move(table);
+  return v;
+}
+
+/// Linear attention, with `features` random features or elu + 1.
+Variant linear_variant(std::string name, const AttentionVariant& attention, bool causal, std::int64_t features,
+                       std::uint64_t seed) {
+  Variant v;
+  v.name = std::move(name);
+  v.attention = attention;
+  v.causal = causal;
+  v.weights = Variant::Weights::linear;
+  v.features = features;
+  v.seed = static_cast<std::int64_t>(seed);
   return v;
 }
 
@@ -167,14 +155,9 @@ Variant performer_variant(std::string_view text, std::string_view arguments, boo
   if (given[0] > most_features)
     throw Error(fmt::format("the number of features of variant '{}' is {}: at most {} are possible", text, given[0],
                             most_features));
-  Variant v;
-  v.name = fmt::format("performer:{}{}", given[0], causal ? ":causal" : "");
-  v.linear = true;
-  v.causal = causal;
-  v.features = given[0];
-  v.seed = static_cast<std::int64_t>(seed);
-  if (causal) v.keep = at_any_length([](std::int64_t q, std::int64_t k) { return k <= q; });
-  return v;
+  return linear_variant(fmt::format("performer:{}{}", given[0], causal ? ":causal" : ""),
+                        performer({.features = given[0], .causal = causal, .seed = static_cast<std::int64_t>(seed)}),
+                        causal, given[0], seed);
 }
 }  // namespace
 
@@ -185,21 +168,14 @@ Variant parse_variant(std::string_view text, std::uint64_t seed) {
   const std::string_view kind = text.substr(0, colon);
   const std::string_view arguments = colon == std::string_view::npos ? std::string_view() : text.substr(colon + 1);
   const bool bare = colon == std::string_view::npos;
-  Variant v;
-  v.name = std::string(text);
-  if (kind == "dense" && bare) return v;
-  if (kind == "causal" && bare) {
-    v.causal = true;
-    v.mask = mask::causal();
-    v.keep = at_any_length([](std::int64_t q, std::int64_t k) { return k <= q; });
+  if (kind == "dense" && bare) {
+    Variant v;
+    v.name = "dense";
     return v;
   }
-  if (kind == "linear" && (bare || arguments == "causal")) {
-    v.linear = true;
-    v.causal = !bare;
-    if (v.causal) v.keep = at_any_length([](std::int64_t q, std::int64_t k) { return k <= q; });
-    return v;
-  }
+  if (kind == "causal" && bare) return masked("causal", mask::causal(), true);
+  if (kind == "linear" && (bare || arguments == "causal"))
+    return linear_variant(std::string(text), variants::linear({.causal = !bare}), !bare, 0, 0);
   if (kind == "window") return window_variant(text, arguments);
   if (kind == "longformer" && (bare || !arguments.empty())) return longformer_variant(text, arguments);
   if ((kind == "local" || kind == "bigbird" || kind == "performer") && (bare || !arguments.empty())) {
@@ -218,6 +194,11 @@ Variant parse_variant(std::string_view text, std::uint64_t seed) {
 
 std::vector<Variant> parse_variants(std::string_view text, std::uint64_t seed) {
   std::vector<std::string> names;
+  if (text == "all") {
+    std::vector<Variant> variants;
+    for (const VariantForm& f : forms) variants.push_back(parse_variant(f.typical, seed));
+    return variants;
+  }
   for (const std::string& part : split(text)) {
     const std::string digits = part.substr(0, part.find(':'));  // "1:causal" ends "local:64,1:causal"
     const bool number = !digits.empty() && digits.find_first_not_of("-0123456789") == std::string::npos;
@@ -254,7 +235,7 @@ std::string variant_list() {
                         f.source, "", f.meaning);
   return text +
          "\npairs: (query, key) pairs of a head over N tokens, to first order; linear attention keeps a state of head\n"
-         "size D × D instead. --variants takes a list with commas; numbers after a comma belong to the variant "
+         "size D × D instead. --variants takes all, or a list with commas; numbers after a comma belong to the variant "
          "before.\n";
 }
 

@@ -1,8 +1,7 @@
 #pragma once
 // The kinds of attention that `compare` knows, as text and as what they mean.
 
-#include <treadle/graph/graph.hpp>  // before masks: an op key is called causal too
-#include <treadle/graph/mask/masks.hpp>
+#include <treadle/ops/variants.hpp>
 
 #include <cstdint>
 #include <functional>
@@ -13,9 +12,6 @@
 #include <vector>
 
 namespace treadle::cli {
-
-/// A mask in plain code.
-using Keep = std::function<bool(std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t k)>;
 
 /// A boolean table [blocks, blocks] that a mask looks up, made for a length.
 struct BlockTable {
@@ -28,27 +24,26 @@ struct BlockTable {
 
 struct Variant {
   std::string name;                 ///< as it is reported: "window:128,128"
-  bool linear = false;              ///< linear attention instead of softmax: elu + 1, or random features
-  std::int64_t features = 0;        ///< of linear attention: positive random features (FAVOR+); 0: elu + 1
-  std::int64_t seed = 0;            ///< of their projection
+  AttentionVariant attention;       ///< what it is
   bool causal = false;              ///< no query sees a later key
-  std::optional<mask::Mask> mask;   ///< of softmax attention; none: everybody sees everybody
-  std::optional<BlockTable> table;  ///< that the mask looks up
-  /// The same mask over `length` queries and keys, for the float64 measures. Empty, or gives an empty one: everything
-  /// is kept.
-  std::function<Keep(std::int64_t length)> keep;
+  std::optional<BlockTable> table;  ///< that its mask looks up
+  /// What its rows' weights are, for the measure of entropy: those of softmax over its mask, those of linear attention
+  /// (of elu + 1, or of `features` random features), or no single row of weights.
+  enum class Weights : std::uint8_t { softmax, linear, none } weights = Weights::softmax;
+  std::int64_t features = 0, seed = 0;
 };
 
 /// One line of `compare --list`.
 struct VariantForm {
   std::string_view spelling, meaning, defaults, source, cost;
+  std::string_view typical;  ///< what `--variants all` takes of it
 };
 std::span<const VariantForm> variant_forms();
 
 /// A variant as variant_forms() spells it; `seed` is that of random blocks. Throws Error with what there is.
 Variant parse_variant(std::string_view text, std::uint64_t seed = 1);
 
-/// A list with commas; numbers after a comma belong to the variant before: "dense,window:128,128,linear".
+/// "all", or a list with commas; numbers after a comma belong to the variant before: "dense,window:128,128,linear".
 std::vector<Variant> parse_variants(std::string_view text, std::uint64_t seed = 1);
 
 /// One line per form, for --help.

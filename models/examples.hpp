@@ -98,7 +98,7 @@ inline constexpr auto linear_transformer = [] {
   const Node tokens = g.input("tokens", i32, {batch, seq});
   Node x = embedding("wte", tokens, {.vocabulary = 71, .width = 48}) + sinusoidal_positions();
   x = repeat("h", 2, x, [](Node y) {
-    y = y + self_attention("attn", layer_norm("ln_1", y), {.heads = 3, .linear = true});
+    y = y + self_attention("attn", layer_norm("ln_1", y), {.heads = 3, .mask = causal, .variant = variants::linear()});
     return y + ffn("mlp", layer_norm("ln_2", y), {.hidden = 96, .activation = gelu});
   });
   g.output("logits", linear("lm_head", x, {.width = 71}));

@@ -1,5 +1,5 @@
 #pragma once
-// Softmax attention, linear attention, and the layers made of them.
+// Softmax attention and linear attention.
 
 #include <treadle/ops/layout.hpp>
 #include <treadle/ops/linear.hpp>
@@ -206,69 +206,6 @@ constexpr LinearAttentionResult linear_attention_from(Node q, Node k, Node v, Li
 /// 4–9).
 constexpr Node linear_attention(Node q, Node k, Node v, LinearAttentionOptions o = {}, Where where = Where::current()) {
   return linear_attention_from(q, k, v, o, where).out;
-}
-
-struct SelfAttentionOptions {
-  std::int64_t heads = 1;
-  std::int64_t kv_heads = 0;  ///< 0: as many as heads
-  std::int64_t head_dim = 0;  ///< 0: width / heads
-  std::optional<Mask> mask{};
-  bool bias = true;     ///< of the projections
-  bool linear = false;  ///< linear attention (elu + 1) instead of softmax
-  bool linear_causal = true;
-  std::optional<RopeOptions> rope{};  ///< rotary positions of queries and keys
-};
-
-/// Projections q, k, v, attention over heads, and the output projection. x [B, N, W], memory [B, M, Wm]; the same for
-/// self-attention.
-constexpr Node cross_attention(std::string_view leaf, Node x, Node memory, SelfAttentionOptions o = {},
-                               Where where = Where::current()) {
-  Builder& b = *x.builder;
-  if (!b.usable(x) || !b.usable(memory)) return {&b, {}};
-  const auto shape = b.shape(x);
-  const auto width = shape.empty() ? std::nullopt : b.graph().dims.constant(shape.back());
-  if (!width) {
-    b.fail(op::attention, leaf, {error_kind::wrong_width, "a width unknown at compile time", "a number"}, where.line());
-    return {&b, {}};
-  }
-  if (o.heads < 1 || (o.head_dim == 0 && *width % o.heads != 0)) {
-    b.fail(op::attention, leaf,
-           {error_kind::heads_do_not_divide_width, Text().append(o.heads).append(" heads"),
-            Text("a divisor of width ").append(*width)},
-           where.line());
-    return {&b, {}};
-  }
-  const std::int64_t kv_heads = o.kv_heads == 0 ? o.heads : o.kv_heads,
-                     head_dim = o.head_dim == 0 ? *width / o.heads : o.head_dim;
-  if (kv_heads < 1 || o.heads % kv_heads != 0) {
-    b.fail(op::attention, leaf,
-           {error_kind::heads_do_not_divide, Text().append(kv_heads).append(" key heads"),
-            Text("a divisor of ").append(o.heads)},
-           where.line());
-    return {&b, {}};
-  }
-  b.push_scope(leaf);
-  Node q = split_heads(linear("q", x, {.width = o.heads * head_dim, .bias = o.bias}, where), o.heads, "", where);
-  Node k = split_heads(linear("k", memory, {.width = kv_heads * head_dim, .bias = o.bias}, where), kv_heads, "", where);
-  const Node v =
-      split_heads(linear("v", memory, {.width = kv_heads * head_dim, .bias = o.bias}, where), kv_heads, "", where);
-  if (o.rope && b.usable(v)) {
-    q = rope(q, *o.rope, where);
-    k = rope(k, *o.rope, where);
-  }
-  Node y{&b, {}};
-  if (o.linear)
-    y = linear_attention(q, k, v, {.causal = o.linear_causal}, where);
-  else
-    y = attention(q, k, v, {.mask = o.mask}, where);
-  y = linear("out", merge_heads(y, where), {.width = *width, .bias = o.bias}, where);
-  b.pop_scope();
-  return y;
-}
-
-constexpr Node self_attention(std::string_view leaf, Node x, SelfAttentionOptions o = {},
-                              Where where = Where::current()) {
-  return cross_attention(leaf, x, x, o, where);
 }
 
 }  // namespace treadle

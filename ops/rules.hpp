@@ -12,7 +12,9 @@
 #include <treadle/ops/pool.hpp>
 #include <treadle/ops/reshape.hpp>
 #include <treadle/ops/score_attention.hpp>
+#include <treadle/ops/self_attention.hpp>
 #include <treadle/ops/softmax.hpp>
+#include <treadle/ops/variants.hpp>
 
 namespace treadle {
 

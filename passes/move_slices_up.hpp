@@ -5,12 +5,12 @@
 //   %4 = linear (%2, %3) : [batch, seq, 50257]            →   %3 = layer_norm (%2, %g, %b) : [batch, 1, 768]
 //   %5 = slice (%4) {axis=1, begin=seq - 1, length=1}         %5 = linear (%3, %4) : [batch, 1, 50257]
 //
-// The usual case is generation: logits of the last token alone. Nodes: linear, activation, scale, softmax, norms, add,
-// multiply, splits, merges and transposes of heads, embeddings, positions, concatenation along another axis, and other
-// slices of the same axis. The axis must not be the one that a node mixes (the last one of a projection, norm or
-// softmax), and nothing else may read the node. Where every reader of a node is the same slice, as in x + f(norm(x)),
-// it goes on through the node. It stops at attention, which reads all positions, and at a repeat, whose body is stored
-// once for all iterations.
+// The usual case is generation: logits of the last token alone. Nodes: linear, activation, scale, softcap, dropout,
+// softmax and its logarithm, norms, add, multiply, splits, merges and transposes of heads, embeddings, positions,
+// concatenation along another axis, and other slices of the same axis. The axis must not be the one that a node mixes
+// (the last one of a projection, norm or softmax), and nothing else may read the node. Where every reader of a node is
+// the same slice, as in x + f(norm(x)), it goes on through the node. It stops at attention, which reads all positions,
+// and at a repeat, whose body is stored once for all iterations.
 
 #include <treadle/ops/rules.hpp>
 #include <treadle/passes/merge_common_subexpressions.hpp>
@@ -35,8 +35,10 @@ constexpr std::int64_t axis_of_input(Rewriter& r, Value v, int i, std::int64_t a
   const auto own_rank = static_cast<std::int64_t>(own.size());
   switch (r.op_of(v)) {
     case op::activation:
-    case op::scale: return axis;
-    case op::softmax: return axis + 1 == rank ? no_axis : axis;
+    case op::scale:
+    case op::softcap: return axis;
+    case op::softmax:
+    case op::log_softmax: return axis + 1 == rank ? no_axis : axis;
     case op::layer_norm:
     case op::rms_norm:
       if (i > 0) return as_it_is;
@@ -47,7 +49,8 @@ constexpr std::int64_t axis_of_input(Rewriter& r, Value v, int i, std::int64_t a
       return axis + 1 == rank ? no_axis : axis;
     }
     case op::add:
-    case op::multiply: {
+    case op::multiply:
+    case op::dropout: {
       const std::int64_t at = axis - (rank - own_rank);
       if (at < 0) return as_it_is;
       return own[static_cast<std::size_t>(at)] == g.shape(v)[static_cast<std::size_t>(axis)] ? at : as_it_is;

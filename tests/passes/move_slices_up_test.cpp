@@ -93,6 +93,27 @@ BOOST_AUTO_TEST_CASE(slices_of_slices_and_transposes) {
 )");
 }
 
+BOOST_AUTO_TEST_CASE(past_softcap_dropout_and_log_softmax) {
+  BOOST_TEST(test::run(move_slices_up, R"(
+%0 = input "x" () : f32[batch, seq, 4]
+%1 = input "keep" () : bool[seq, 1]
+%2 = softcap (%0) {factor=30} : f32[batch, seq, 4]
+%3 = dropout (%2, %1) {p=0.5} : f32[batch, seq, 4]
+%4 = log_softmax (%3) : f32[batch, seq, 4]
+%5 = slice (%4) {axis=1, begin=seq - 1, length=1} : f32[batch, 1, 4]
+%6 = output "y" (%5) : f32[batch, 1, 4]
+)",
+                       1) == R"(%0 = input "x" () : f32[batch, seq, 4]
+%1 = input "keep" () : bool[seq, 1]
+%2 = slice (%0) {axis=1, begin=seq - 1, length=1} : f32[batch, 1, 4]
+%3 = softcap (%2) {factor=30} : f32[batch, 1, 4]
+%4 = slice (%1) {axis=0, begin=seq - 1, length=1} : bool[1, 1]
+%5 = dropout (%3, %4) {p=0.5} : f32[batch, 1, 4]
+%6 = log_softmax (%5) : f32[batch, 1, 4]
+%7 = output "y" (%6) : f32[batch, 1, 4]
+)");
+}
+
 BOOST_AUTO_TEST_CASE(what_broadcasts_stays_whole) {
   const std::string text = test::run(move_slices_up, R"(
 %0 = input "x" () : f32[batch, seq, 4]
