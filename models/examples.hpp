@@ -156,6 +156,46 @@ inline constexpr auto nested = [] {
   return g.finish();
 };
 
+/// A LLaMA-like decoder as a first draft has it: scaled embeddings, rotary positions, queries scaled by hand, SwiGLU,
+/// logits of the last token, and a measure that nobody reads.
+inline constexpr auto first_draft = [] {
+  Builder g;
+  const Node tokens = g.input("tokens", i32, {batch, seq});
+  Node x = scale(embedding("embed", tokens, {.vocabulary = 59, .width = 32}), 4);
+  x = repeat("layers", 2, x, [](Node y) {
+    const Node h = rms_norm("input_norm", y);
+    const auto heads = [&](std::string_view leaf) {
+      return rope(split_heads(linear(leaf, h, {.width = 32, .bias = false}), 4));
+    };
+    const Node q = scale(heads("q_proj"), 0.5), k = heads("k_proj"),
+               v = split_heads(linear("v_proj", h, {.width = 32, .bias = false}), 4);
+    const Node a = attention(q, k, v, {.mask = causal, .scale = 0.70710678});
+    y = y + linear("o_proj", merge_heads(a), {.width = 32, .bias = false});
+    softmax(matmul(q, transpose(k)));
+    return y + gated_ffn("mlp", rms_norm("post_norm", y), {.hidden = 64});
+  });
+  const Node logits = linear("lm_head", rms_norm("norm", x), {.width = 59, .bias = false});
+  g.output("logits", slice(logits, 1, seq - 1, 1));
+  return g.finish();
+};
+
+/// Linear attention as its equations say it, without an output projection, and positions of a fixed number of patches.
+inline constexpr auto linear_written_out = [] {
+  Builder g;
+  const Node pixels = g.input("pixels", f32, {batch, 8, 12}), positions = scale(sinusoidal_positions(g, 8, 24), 0.1);
+  const Node x = linear("embed", pixels, {.width = 24}) + positions;
+  const auto heads = [&](std::string_view leaf) { return split_heads(linear(leaf, x, {.width = 24}), 3); };
+  const auto phi = [](Node y) { return activate(y, elu_plus_one); };
+  const Node q = heads("q"), k = heads("k"), v = heads("v"), ones = full(g, {1, 1, 8, 1}, 1);
+  // φ of queries and keys is written twice, as in the fraction; each part is named, for C++ orders no arguments.
+  const Node above_q = phi(q), above_k = transpose(phi(k)), above = matmul(above_q, matmul(above_k, v));
+  const Node below_q = phi(q), below_k = transpose(phi(k)), below = matmul(below_q, matmul(below_k, ones));
+  const Node y = above * activate(scale(activate(below, activation::log), -1), activation::exp);
+  const Node sum = x + merge_heads(y);
+  g.output("y", sum + layer_norm("ln", sum));
+  return g.finish();
+};
+
 struct Entry {
   std::string_view name, summary;
   Graph (*build)();
@@ -172,6 +212,8 @@ inline constexpr Entry all[] = {
     {"packed_documents", "causal within documents, grouped-query", +packed_documents},
     {"written_out", "attention from primitive nodes, fused by the passes", +written_out},
     {"nested", "a repeat in a repeat, side outputs", +nested},
+    {"first_draft", "rotary positions, SwiGLU, last token; scales and dead ends left in", +first_draft},
+    {"linear_written_out", "linear attention from primitive nodes, no output projection", +linear_written_out},
 };
 
 }  // namespace treadle::models

@@ -90,9 +90,10 @@ constexpr Outputs infer_gated_linear(Graph& g, const NodeSpec& s, const Inputs& 
   return out;
 }
 
+/// Two projections and the product of their results; activations in epilogues are not counted, as in linear.
 constexpr Dim flops_gated_linear(Graph& g, const NodeSpec& s, const Inputs& in) {
   const Dim out = rule::product(g, s.outputs[0].shape);
-  return g.dims.add(g.dims.times(g.dims.multiply(out, in[1].shape[1]), 4), g.dims.times(out, 2));
+  return g.dims.add(g.dims.times(g.dims.multiply(out, in[1].shape[1]), 4), out);
 }
 
 constexpr Outputs infer_matmul(Graph& g, const NodeSpec&, const Inputs& in, Failure& f) {

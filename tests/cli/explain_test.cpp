@@ -202,4 +202,24 @@ BOOST_AUTO_TEST_CASE(wrong_command_lines_are_one_sentence) {
   check_refused("explain tiny_gpt encoder", "unexpected argument 'encoder'");
 }
 
+BOOST_AUTO_TEST_CASE(every_pass_saves_something_in_an_example) {
+  const Outcome o = run("explain --passes --backend simd --isa portable");
+  BOOST_TEST_REQUIRE(o.code == 0, o.error);
+  optimise(models::tiny_gpt(), [&](const PassReport& pass, GraphView, GraphView) {
+    const std::size_t at = o.out.find("\n" + std::string(pass.pass) + " ");
+    BOOST_TEST_REQUIRE(at != std::string::npos, pass.pass);
+    const std::string line = o.out.substr(at + 1, o.out.find('\n', at + 1) - at - 1);
+    BOOST_TEST(has(line, "→"), line);
+  });
+}
+
+BOOST_AUTO_TEST_CASE(the_table_of_passes_is_about_all_models) {
+  for (const std::string arguments :
+       {"--passes tiny_gpt", "--passes --before", "--passes --dims seq=4", "--passes --format json"}) {
+    const Outcome o = run("explain " + arguments);
+    BOOST_TEST(o.code == 2);
+    BOOST_TEST(has(o.error, "--passes is about all example models"), o.error);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -22,6 +22,8 @@ struct LongformerLike : Model<models::longformer_like> {};
 struct PackedDocuments : Model<models::packed_documents> {};
 struct WrittenOut : Model<models::written_out> {};
 struct Nested : Model<models::nested> {};
+struct FirstDraft : Model<models::first_draft> {};
+struct LinearWrittenOut : Model<models::linear_written_out> {};
 
 static_assert(TinyGpt::optimised.count(op::attention) == 1);
 static_assert(WrittenOut::source.count(op::attention) == 0 && WrittenOut::optimised.count(op::attention) == 1);
@@ -47,7 +49,9 @@ std::vector<Frozen> every_model() {
           frozen<LongformerLike>("longformer_like"),
           frozen<PackedDocuments>("packed_documents"),
           frozen<WrittenOut>("written_out"),
-          frozen<Nested>("nested")};
+          frozen<Nested>("nested"),
+          frozen<FirstDraft>("first_draft"),
+          frozen<LinearWrittenOut>("linear_written_out")};
 }
 
 Results run_bound(BoundModel model, GraphView g, const Lengths& dims) {
