@@ -72,7 +72,7 @@ void Planner::gated_linear(std::int32_t n) {
   const View gate_bias = has_bias ? unit(n, in(n, 3)) : View{}, up_bias = has_bias ? unit(n, in(n, 4)) : View{};
   const View out = allocate({n, 0}, Need::rows);
   const auto k = static_cast<double>(weights[0].k);
-  auto& s = step(n, kernels_.gated_linear, (4.0 * k + 2.0) * static_cast<double>(out.size()));
+  auto& s = step(n, kernels_.gated_linear, (4.0 * k + 1.0) * static_cast<double>(out.size()));
   s.gate = weights[0];
   s.up = weights[1];
   s.activation = unary(static_cast<activation>(g_.get_integer(n, key::function)));
