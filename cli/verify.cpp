@@ -137,19 +137,23 @@ void run_step(const CallGraph& c, BoundModel& model, const CallStep& step, Resul
     }
     inputs.push_back({f.name, v});
   }
-  std::map<std::string, std::vector<float>> results;
+  std::vector<io::Tensor> results;
+  results.reserve(c.outputs.size());
   for (const std::string& name : c.outputs) {
     TensorView v = model.output_spec(name);
-    auto& storage = results[name];
-    storage.assign(static_cast<std::size_t>(v.size()) + 1, std::numeric_limits<float>::quiet_NaN());
-    v.data = storage.data();
+    io::Tensor& t = results.emplace_back(v.dtype, std::vector<std::int64_t>(v.shape.begin(), v.shape.begin() + v.rank));
+    if (v.dtype == f32)  // what nobody writes must not pass for a result
+      for (float& x : t.as<float>()) x = std::numeric_limits<float>::quiet_NaN();
+    v.data = t.view().data;
     outputs.push_back({name, v});
   }
   model.run(inputs, outputs);
-  for (const NamedTensor& o : outputs) {
-    const auto& numbers = results[std::string(o.name)];
-    std::vector<std::int64_t> shape(o.tensor.shape.begin(), o.tensor.shape.begin() + o.tensor.rank);
-    join_results(r, std::string(o.name), {std::move(shape), {numbers.begin(), numbers.end() - 1}});
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const io::Tensor numbers = io::to_f64(results[i]);
+    const TensorView& v = outputs[i].tensor;
+    join_results(
+        r, std::string(outputs[i].name),
+        {{v.shape.begin(), v.shape.begin() + v.rank}, {numbers.as<double>().begin(), numbers.as<double>().end()}});
   }
 }
 
