@@ -5,5 +5,7 @@
 #include <treadle/backends/model.hpp>
 #include <treadle/backends/parameters.hpp>
 #include <treadle/graph/builder.hpp>
+#include <treadle/graph/mask/conventions.hpp>
+#include <treadle/graph/scalar/derivative.hpp>
 #include <treadle/ops/rules.hpp>
 #include <treadle/passes/pipeline.hpp>

@@ -2,6 +2,7 @@
 #include <treadle/backends/executor.hpp>
 #include <treadle/backends/memory_plan.hpp>
 #include <treadle/backends/names.hpp>
+#include <treadle/graph/scalar/check.hpp>
 
 #include <algorithm>
 #include <stdexcept>
@@ -109,6 +110,7 @@ void Executor::make_masks() {
       dense = resolve(b, use.dense);
     }
     try {
+      if (use.root >= 0) scalar::check_lookups(graph_.scalars, use.root, use.extents, m.tables);
       m.tiles = std::make_unique<mask::Tiles>(graph_.scalars, use.root, use.extents, m.tables, dense);
     } catch (const std::invalid_argument& e) {
       throw Error(describe(graph_, use.node) + ": " + e.what());
@@ -118,6 +120,7 @@ void Executor::make_masks() {
     BoundScore& s = scores_.emplace_back();
     s.callers = bind_tables(use, s.tables, true);
     try {
+      scalar::check_lookups(graph_.scalars, use.root, use.extents, s.tables);
       s.program =
           std::make_unique<scalar::TileProgram>(scalar::compile(graph_.scalars, use.root, use.extents, s.tables));
     } catch (const std::invalid_argument& e) {

@@ -382,7 +382,10 @@ void Planner::attention(std::int32_t n) {
     score = static_cast<int>(plan_.scores.size());
     const auto root = static_cast<int>(e->integer);
     ScoreUse use{
-        root, {scores[0], scores[1], scores[2], scores[3], iterations_.empty() ? 0 : iterations_.back()}, {}, n};
+        root,
+        {scores[0], scores[1], scores[2], scores[3], iterations_.empty() ? 0 : iterations_.back(), q.dims[3].size},
+        {},
+        n};
     use.tables = tables(n, root, g_.inputs(n).subspan(static_cast<std::size_t>(next)));
     plan_.scores.push_back(std::move(use));
   }

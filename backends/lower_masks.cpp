@@ -20,7 +20,7 @@ std::vector<std::string> Planner::table_names(int root) const {
     if (id < 0 || seen[static_cast<std::size_t>(id)] != 0) continue;
     seen[static_cast<std::size_t>(id)] = 1;
     const scalar::Node& x = g_.scalars[id];
-    if (x.op == scalar::Op::lookup) {
+    if (scalar::reads_table(x.op)) {
       const std::string table(g_.scalars.name(x));
       if (std::find(names.begin(), names.end(), table) == names.end()) names.push_back(table);
     }

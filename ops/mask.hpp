@@ -71,7 +71,7 @@ constexpr bool add_tables(Builder& b, std::int32_t root, std::vector<Node>& inpu
     if (known) continue;
     seen.push_back(id);
     const scalar::Node n = g.scalars.nodes[id];
-    if (n.op == scalar::Op::lookup) {
+    if (scalar::reads_table(n.op)) {
       const std::string_view table(g.scalars.names.data() + n.name_first, static_cast<std::size_t>(n.name_size));
       bool listed = false;
       for (const Text& t : names) listed = listed || t.view() == table;
@@ -107,7 +107,7 @@ constexpr Dim indexed_length(Builder& b, const std::vector<Node>& inputs, std::i
   if ((g.scalars.nodes[static_cast<std::size_t>(root)].uses & wanted) == 0) return -1;
   for (std::int32_t i = 0; i <= root; ++i) {  // children stand before their parents
     const scalar::Node& n = g.scalars.nodes[static_cast<std::size_t>(i)];
-    if (n.op != scalar::Op::lookup) continue;
+    if (!scalar::reads_table(n.op)) continue;
     const std::string_view table(g.scalars.names.data() + n.name_first, static_cast<std::size_t>(n.name_size));
     for (const Node& input : inputs) {
       const std::vector<Dim> shape = b.shape(input);
@@ -123,11 +123,32 @@ constexpr Dim indexed_length(Builder& b, const std::vector<Node>& inputs, std::i
   return -1;
 }
 
+/// Whether the function at `root` holds a sum over features.
+constexpr bool sums_features(const scalar::Pool& pool, std::int32_t root) {
+  bool any = false;
+  for (std::int32_t i = 0; i <= root; ++i) any = any || pool[i].op == scalar::Op::sum;
+  if (!any) return false;
+  std::vector<char> reached;
+  for (std::int32_t i = 0; i <= root; ++i) reached.push_back(i == root);
+  for (std::int32_t i = root; i >= 0; --i) {
+    if (!reached[static_cast<std::size_t>(i)]) continue;
+    if (pool[i].op == scalar::Op::sum) return true;
+    for (int j = 0; j < 3; ++j)
+      if (const std::int32_t child = pool[i].child(j); child >= 0) reached[static_cast<std::size_t>(child)] = 1;
+  }
+  return false;
+}
+
 /// Attributes of a mask over an expression, and its tables as inputs. False after an error.
 constexpr bool add_expression(Builder& b, const Mask& m, NodeSpec& s, std::vector<Node>& inputs, const Where& where) {
   const auto root = static_cast<std::int32_t>(m.add_to(b.graph().scalars));
   s.attributes.push_back(scalar_attribute(key::expression, root));
   if (!traceable(b, op::mask, "mask", where)) return false;
+  if (sums_features(b.graph().scalars, root)) {
+    b.fail(op::mask, "mask", {error_kind::bad_attribute, "a sum over features", "a sum in a score function"},
+           where.line());
+    return false;
+  }
   std::vector<Node> tables;
   if (!add_tables(b, root, tables, "mask", op::mask, where)) return false;
   const Dim batch_len = indexed_length(b, tables, root, scalar::Op::b),

@@ -2,7 +2,6 @@
 // Attention with scores that are learned: Bahdanau's additive and Luong's bilinear ("general") form.
 
 #include <treadle/ops/attention.hpp>
-#include <treadle/ops/softmax.hpp>
 
 namespace treadle {
 
@@ -34,6 +33,14 @@ constexpr Node additive_scores(Node q, Node k, Node v, Where where = Where::curr
   return q.builder->add(rule::spec(op::additive_scores, "", *q.builder, where), {q, k, v}, infer_additive_scores);
 }
 
+/// The same scores as a traced function of the rows of query and key, for `AttentionOptions::score`: attention
+/// evaluates it tile by tile, so that nothing of n·m numbers is held either. `table` is an input or parameter [width].
+constexpr scalar::Function additive_score(std::string_view table) {
+  return scalar::score_mod([&](auto, auto, auto, auto q, auto k) {
+    return sum(q, [&](auto i) { return scalar::lookup(table, i) * tanh(q[i] + k[i]); });
+  });
+}
+
 struct AdditiveAttentionOptions {
   std::int64_t width = 0;      ///< of the hidden layer of the score
   std::optional<Mask> mask{};  ///< over positions alone
@@ -54,17 +61,12 @@ constexpr Node additive_attention(std::string_view leaf, Node query, Node keys, 
   b.push_scope(leaf);
   // As one head, so that masks broadcast as in attention.
   const Node q = split_heads(linear("query", query, {.width = o.width, .bias = false}, where), 1, "", where),
-             k = split_heads(linear("key", keys, {.width = o.width, .bias = false}, where), 1, "", where),
-             v = b.parameter("score.weight", {b.dim_number(o.width)}, where);
+             k = split_heads(linear("key", keys, {.width = o.width, .bias = false}, where), 1, "", where);
+  b.parameter("score.weight", {b.dim_number(o.width)}, where);
   b.pop_scope();
-  Node e = additive_scores(q, k, v, where);
-  if (!b.usable(e)) return {&b, {}};
-  if (o.mask) {
-    const auto shape = b.shape(e);
-    e = select(mask_node(b, *o.mask, ScoreLengths{shape[2], shape[3]}, where), e,
-               -std::numeric_limits<double>::infinity(), where);
-  }
-  return merge_heads(matmul(softmax(e, where), split_heads(values, 1, "", where), where), where);
+  const Node y = attention(q, k, split_heads(values, 1, "", where),
+                           {.mask = o.mask, .score = additive_score("score.weight"), .scale = 1.0}, where);
+  return merge_heads(y, where);
 }
 
 struct BilinearAttentionOptions {

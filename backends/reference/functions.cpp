@@ -1,5 +1,7 @@
 #include <treadle/backends/reference/functions.hpp>
 
+#include <treadle/graph/scalar/check.hpp>
+
 #include <stdexcept>
 
 namespace treadle::reference {
@@ -8,11 +10,22 @@ namespace {
 void collect_tables(scalar::View view, int i, std::vector<std::string>& names) {
   if (i < 0) return;
   const scalar::Node& n = view[i];
-  if (n.op == scalar::Op::lookup) {
+  if (scalar::reads_table(n.op)) {
     const std::string name(view.name(n));
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
   for (int c = 0; c < 3; ++c) collect_tables(view, n.child(c), names);
+}
+
+bool ascends(const TensorView& t) {
+  const std::int64_t rows = t.rank == 2 ? t.shape[0] : 1, columns = t.shape[t.rank == 2 ? 1 : 0];
+  const auto entry = [&](std::int64_t r, std::int64_t c) {
+    return t.rank == 2 ? scalar::read_integer(t, r, c) : scalar::read_integer(t, c, 0);
+  };
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 1; c < columns; ++c)
+      if (entry(r, c) < entry(r, c - 1)) return false;
+  return true;
 }
 
 }  // namespace
@@ -48,6 +61,10 @@ void ScalarFunction::bind(const std::string& name, const Array<T>& values, DType
     table.view = dense_view(storage->integers.data(), DType::i32, values.shape);
   }
   table.name = storage->name;
+  for (int i = 0; i <= root_; ++i)
+    if (view_[i].op == scalar::Op::searchsorted && view_.name(view_[i]) == name && !ascends(table.view))
+      throw std::invalid_argument("table '" + name +
+                                  "' does not ascend; searchsorted needs entries in ascending order");
   tables_.push_back(table);
   storage_.push_back(std::move(storage));
 }
@@ -57,6 +74,10 @@ void ScalarFunction::bind_rows(const Array<T>& q, const Array<T>& k) {
   queries_ = std::make_shared<Rows>(Rows{q.shape, {q.data.begin(), q.data.end()}});
   keys_ = std::make_shared<Rows>(Rows{k.shape, {k.data.begin(), k.data.end()}});
   group_ = q.shape[1] / std::max<std::int64_t>(k.shape[1], 1);
+}
+
+void ScalarFunction::check(std::int64_t batch, std::int64_t heads, std::int64_t features) const {
+  scalar::check_lookups(view_, root_, {batch, heads, at_.q_len, at_.k_len, at_.iteration, features}, tables_);
 }
 
 TensorView ScalarFunction::Rows::row(std::int64_t b, std::int64_t h, std::int64_t at) {

@@ -30,6 +30,9 @@ class ScalarFunction {
   template <class T>
   void bind_rows(const Array<T>& q, const Array<T>& k);
 
+  /// Throws std::invalid_argument if a lookup leaves its table somewhere (graph/scalar/check.hpp).
+  void check(std::int64_t batch, std::int64_t heads, std::int64_t features = 0) const;
+
   bool keep(std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t k) const { return value(0, b, h, q, k) != 0; }
   double score(double score, std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t k) const {
     return value(score, b, h, q, k);
@@ -75,6 +78,7 @@ struct LazyMask {
     auto found = made_.find({full[0], full[1]});
     if (found == made_.end()) {
       Position expression;
+      if (function) function->check(full[0], full[1]);
       if (function)
         expression = [this](std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t k) {
           return function->keep(b, h, q, k);

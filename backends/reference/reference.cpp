@@ -297,6 +297,7 @@ class Interpreter {
     if (g_.find(n, key::expression) != nullptr) {
       auto f = std::make_shared<ScalarFunction>(function_of(n, next, a.q.shape[2], a.k.shape[2], frame));
       f->bind_rows(a.q, a.k);
+      f->check(a.q.shape[0], a.q.shape[1], a.q.shape[3]);
       a.score = [f](T s, std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t k) {
         return static_cast<T>(f->score(static_cast<double>(s), b, h, q, k));
       };

@@ -56,6 +56,8 @@ class AttentionStrip {
     k_ = a.k.template as<const float>() + b * a.k.strides[0] + kv * a.k.strides[1];
     v_ = a.v.template as<const float>() + b * a.v.strides[0] + kv * a.v.strides[1];
     hooked_ = a.score != nullptr || a.bias;
+    raw_ = a.score != nullptr && a.score->reads_features();
+    products_ = a.score == nullptr || a.score->uses(scalar::uses_score);
   }
 
   void run() {
@@ -89,7 +91,7 @@ class AttentionStrip {
   void begin() {
     const float* q =
         a_.q.template as<const float>() + b_ * a_.q.strides[0] + h_ * a_.q.strides[1] + q0_ * a_.q.strides[2];
-    transpose_in<Isa>(q, a_.q.strides[2], count_, dim_, w_.q, ld, hooked_ ? a_.scale : a_.scale * log2e);
+    transpose_in<Isa>(q, a_.q.strides[2], count_, dim_, w_.q, ld, raw_ ? 1.0f : hooked_ ? a_.scale : a_.scale * log2e);
     for (std::int64_t i = 0; i < values_ * ld; i += width) V(0.0f).store(w_.o + i);
     for (int i = 0; i < ld; i += width) {
       V(-infinity).store(w_.top + i);
@@ -104,7 +106,7 @@ class AttentionStrip {
     if (!hooked_ && bits == nullptr)
       scores<true>(k0, keys, top);
     else {
-      scores<false>(k0, keys, top);
+      if (products_) scores<false>(k0, keys, top);
       adjust(k0, keys, bits, top);
     }
     weights(keys, top);
@@ -132,8 +134,11 @@ class AttentionStrip {
 
   /// The hooks: bias, score function, mask bits; then the maximum.
   void adjust(std::int64_t k0, std::int64_t keys, const std::uint64_t* bits, V (&top)[Vectors]) {
-    if (a_.bias) add_bias(k0, keys);
-    if (a_.score != nullptr) apply_score<Isa>(*a_.score, w_.s, ld, b_, h_, q0_, count_, k0, keys, w_.score);
+    if (raw_ && products_)
+      for (std::int64_t i = 0; i < keys * ld; i += width) (V::load(w_.s + i) * V(a_.scale)).store(w_.s + i);
+    if (a_.bias && products_) add_bias(k0, keys);
+    if (a_.score != nullptr)
+      apply_score<Isa>(*a_.score, w_.s, ld, b_, h_, q0_, count_, k0, keys, w_.score, {w_.q, ld, k_, a_.k.strides[2]});
     const V factor(hooked_ ? log2e : 1.0f);
     for (std::int64_t j = 0; j < keys; ++j) {
       unroll<Vectors>([&](auto v) {
@@ -262,6 +267,7 @@ class AttentionStrip {
   std::int64_t b_, h_, q0_, count_, dim_, values_;
   const float *k_, *v_;
   bool hooked_;
+  bool raw_, products_;  // sums over features need queries without the scale; not every function needs q·k
 };
 
 template <class Isa>

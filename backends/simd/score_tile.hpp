@@ -20,11 +20,14 @@ namespace detail {
 
 template <class Isa, class Int>
 void apply_score(const scalar::TileProgram& program, float* scores, std::int64_t ld, std::int64_t b, std::int64_t h,
-                 std::int64_t q0, std::int64_t nq, std::int64_t k0, std::int64_t nk, void* workspace) {
+                 std::int64_t q0, std::int64_t nq, std::int64_t k0, std::int64_t nk, void* workspace,
+                 scalar::FeatureRows features) {
   constexpr std::int64_t lanes = scalar::TileProgram::max_lanes, rows = scalar::TileProgram::max_rows;
   scalar::TileEngine<LaneMath<Isa>, Int> engine(program, workspace);
   for (std::int64_t q = 0; q < nq; q += lanes) {
     const int count = static_cast<int>(std::min(lanes, nq - q));
+    engine.features(features);
+    if (features.q != nullptr) features.q += lanes;
     engine.queries(b, h, q0 + q, count);
     for (std::int64_t k = 0; k < nk; k += lanes) {
       const int keys = static_cast<int>(std::min(lanes, nk - k));
@@ -45,12 +48,14 @@ void apply_score(const scalar::TileProgram& program, float* scores, std::int64_t
 }  // namespace detail
 
 /// scores[key][lane] = f(scores[key][lane], b, h, q0 + lane, k0 + key) for nq lanes and nk keys; `ld` is the stride of
-/// rows. `workspace` has score_workspace_bytes(program), 64-byte aligned, and belongs to one thread.
+/// rows. `workspace` has score_workspace_bytes(program), 64-byte aligned, and belongs to one thread. `features` is read
+/// by functions with sums: Qᵀ from query q0 on, K from key 0 on.
 template <class Isa>
 void apply_score(const scalar::TileProgram& program, float* scores, std::int64_t ld, std::int64_t b, std::int64_t h,
-                 std::int64_t q0, std::int64_t nq, std::int64_t k0, std::int64_t nk, void* workspace) {
+                 std::int64_t q0, std::int64_t nq, std::int64_t k0, std::int64_t nk, void* workspace,
+                 const scalar::FeatureRows& features = {}) {
   const auto run = program.wide ? detail::apply_score<Isa, std::int64_t> : detail::apply_score<Isa, std::int32_t>;
-  run(program, scores, ld, b, h, q0, nq, k0, nk, workspace);
+  run(program, scores, ld, b, h, q0, nq, k0, nk, workspace, features);
 }
 
 /// The same for a feature map: out[i] = f(x[i]), n values; `out` may be `x`.

@@ -4,6 +4,7 @@
 //   causal & window(256, 0)                          // a sliding window of 257 keys that never looks ahead
 //   window(128, 128) | global_tokens({0})            // Longformer (Beltagy et al. 2020)
 //   causal & documents("document")                   // packed sequences; ids are bound at run time
+//   causal & cumulative_lengths("cu_seqlens")        // the same from where each begins
 //   causal & block_window(64, 1, 0)                  // chunks of 64 with a look back of one
 //   mask_mod([](auto b, auto h, auto q, auto k) { return (q - k) % 4 == h; })
 //
@@ -20,6 +21,8 @@ namespace treadle::mask {
 enum class Alignment : std::uint8_t { bottom_right, top_left };
 /// Whether a table has one row for all batch elements (rank 1) or one row each (rank 2).
 enum class Rows : std::uint8_t { shared, per_batch };
+/// Whether a table of blocks serves all heads or has the rows of head h from h · query blocks on.
+enum class Blocks : std::uint8_t { shared, per_head };
 
 struct Mask {
   scalar::Function function;  ///< empty: everybody sees everybody
@@ -151,19 +154,46 @@ constexpr int global_tokens(Pool& pool, std::span<const std::int64_t> tokens, bo
 constexpr Symbol entry(std::string_view name, Rows rows, Symbol b, Symbol at) {
   return rows == Rows::shared ? scalar::lookup<i32>(name, at) : scalar::lookup<i32>(name, b, at);
 }
+/// Of the query's own position. Queries before the first key, as there are with more queries than keys, have none; the
+/// caller drops them, the index stays inside the table.
+constexpr Symbol entry_of_query(std::string_view name, Rows rows, Symbol b, Symbol q, Symbol k) {
+  return entry(name, rows, b, max(detail::position(q, k, Alignment::bottom_right), 0));
+}
+constexpr scalar::Condition has_key(Symbol q, Symbol k) { return detail::position(q, k, Alignment::bottom_right) >= 0; }
 
 /// Tokens given by a table with one flag (i32 or boolean) per key.
 constexpr int global_tokens(Pool& pool, std::string_view table, Rows rows, bool symmetric = true) {
   return scalar::trace_mask(pool, [&](Symbol b, auto, Symbol q, Symbol k) {
     scalar::Condition hit = entry(table, rows, b, k) != 0;
-    if (symmetric) hit = hit | (entry(table, rows, b, detail::position(q, k, Alignment::bottom_right)) != 0);
+    if (symmetric) hit = hit | (has_key(q, k) & (entry_of_query(table, rows, b, q, k) != 0));
     return hit;
   });
 }
 
 constexpr int documents(Pool& pool, std::string_view table, Rows rows = Rows::shared) {
   return scalar::trace_mask(pool, [&](Symbol b, auto, Symbol q, Symbol k) {
-    return entry(table, rows, b, detail::position(q, k, Alignment::bottom_right)) == entry(table, rows, b, k);
+    return has_key(q, k) & (entry_of_query(table, rows, b, q, k) == entry(table, rows, b, k));
+  });
+}
+
+/// Sequences packed one after the other, with their cumulative lengths 0, n_0, n_0 + n_1, … for queries and for keys.
+constexpr int cumulative_lengths(Pool& pool, std::string_view queries, std::string_view keys, std::int64_t left,
+                                 std::int64_t right, Rows rows) {
+  if (left < -1 || right < -1) scalar::fail("a window is (left, right), each 0 or more, or -1 for no bound");
+  return scalar::trace_mask(pool, [&](Symbol b, auto, Symbol q, Symbol k) {
+    const auto sequence = [&](std::string_view table, Symbol at) {
+      return rows == Rows::shared ? scalar::searchsorted(table, at) : scalar::searchsorted(table, b, at);
+    };
+    const Symbol of_query = sequence(queries, q);
+    // Where the query's sequence ends among the keys; 0 for padding behind the last sequence, whose number is past the
+    // table, so that nobody sees it and it sees nobody.
+    const Symbol end = entry(keys, rows, b, of_query);
+    scalar::Condition inside = (sequence(keys, k) == of_query) & (k < end);
+    if (left < 0 && right < 0) return inside;
+    const Symbol at = q + (end - entry(queries, rows, b, of_query));  // the last query stands at the last key
+    if (left >= 0) inside = inside & (k >= at - left);
+    if (right >= 0) inside = inside & (k <= at + right);
+    return inside;
   });
 }
 
@@ -171,10 +201,33 @@ constexpr int key_lengths(Pool& pool, std::string_view table) {
   return scalar::trace_mask(pool, [&](Symbol b, auto, auto, Symbol k) { return k < scalar::lookup<i32>(table, b); });
 }
 
-constexpr int block_table(Pool& pool, std::string_view table, std::int64_t block) {
+/// The row of a block table for the block of q.
+constexpr Symbol block_row(Blocks blocks, std::int64_t block, Symbol h, Symbol q) {
+  if (blocks == Blocks::shared) return q / block;
+  return h * ((length(q) + (block - 1)) / block) + q / block;
+}
+
+constexpr int block_table(Pool& pool, std::string_view table, std::int64_t block, Blocks blocks = Blocks::shared) {
   if (block < 1) scalar::fail("the block of a block table is 1 or more");
-  return scalar::trace_mask(
-      pool, [&](auto, auto, Symbol q, Symbol k) { return scalar::lookup<i32>(table, q / block, k / block) != 0; });
+  return scalar::trace_mask(pool, [&](auto, Symbol h, Symbol q, Symbol k) {
+    return scalar::lookup<i32>(table, block_row(blocks, block, h, q), k / block) != 0;
+  });
+}
+
+constexpr int block_list(Pool& pool, std::string_view table, std::int64_t block, std::int64_t per_row,
+                         Blocks blocks = Blocks::shared) {
+  if (block < 1) scalar::fail("the block of a block list is 1 or more");
+  if (per_row < 1) scalar::fail("a block list has 1 block or more in a row");
+  return scalar::trace_mask(pool, [&](auto, Symbol h, Symbol q, Symbol k) {
+    Pool& p = *q.pool;
+    const Symbol row = block_row(blocks, block, h, q), at = k / block;
+    std::vector<int> parts;
+    for (std::int64_t i = 0; i < per_row; ++i) {
+      const Symbol column{&p, p.constant(i)};
+      parts.push_back((scalar::lookup<i32>(table, row, column) == at).node);
+    }
+    return scalar::Condition{&p, scalar::chain(p, scalar::Op::logic_or, parts)};
+  });
 }
 
 }  // namespace build
@@ -244,21 +297,49 @@ constexpr Mask global_tokens(std::string_view table, Rows rows = Rows::shared, b
 constexpr Mask documents(std::string_view table, Rows rows = Rows::shared) {
   return detail::from([&](scalar::Pool& p) { return build::documents(p, table, rows); });
 }
+/// Sequences packed without padding: a query sees the keys of its own sequence. The table (i32 [sequences + 1]) holds
+/// where each begins, 0 first, and where the last ends; positions behind that are padding, which nobody sees and whose
+/// output is 0 (FlashAttention's cu_seqlens). It must ascend; sequences may be empty. With `Rows::per_batch` it is
+/// [batch, sequences + 1].
+constexpr Mask cumulative_lengths(std::string_view table, Rows rows = Rows::shared) {
+  return detail::from([&](scalar::Pool& p) { return build::cumulative_lengths(p, table, table, -1, -1, rows); });
+}
+/// The same with other lengths for keys (cu_seqlens_q, cu_seqlens_k), and a window inside each sequence, inclusive and
+/// aligned so that a sequence's last query stands at its last key (−1: no bound): FlashAttention's varlen call with
+/// causal=True is cumulative_lengths(q, k, −1, 0).
+constexpr Mask cumulative_lengths(std::string_view queries, std::string_view keys, std::int64_t left = -1,
+                                  std::int64_t right = -1, Rows rows = Rows::shared) {
+  return detail::from([&](scalar::Pool& p) { return build::cumulative_lengths(p, queries, keys, left, right, rows); });
+}
 /// The first table[b] keys of each batch element.
 constexpr Mask key_lengths(std::string_view table) {
   return detail::from([&](scalar::Pool& p) { return build::key_lengths(p, table); });
 }
 /// Blocks of queries × blocks of keys from a table [query blocks, key blocks] (i32 or boolean); the last block may be
 /// partial. Tiles are found without looking at single elements if a block has 8 tokens or more. random_blocks.hpp fills
-/// such tables.
-constexpr Mask block_table(std::string_view table, std::int64_t block) {
-  return detail::from([&](scalar::Pool& p) { return build::block_table(p, table, block); });
+/// such tables. `Blocks::per_head`: [heads · query blocks, key blocks], one head below the other. The table grows with
+/// the square of the length; block_list does not.
+constexpr Mask block_table(std::string_view table, std::int64_t block, Blocks blocks = Blocks::shared) {
+  return detail::from([&](scalar::Pool& p) { return build::block_table(p, table, block, blocks); });
+}
+/// The same from lists: a table i32 [query blocks, per_row] holds the numbers of the key blocks that a block of queries
+/// sees; −1 stands for none, a block may stand there twice. Planning is linear where a block is no shorter than a
+/// kernel's strip of 64 queries.
+constexpr Mask block_list(std::string_view table, std::int64_t block, std::int64_t per_row,
+                          Blocks blocks = Blocks::shared) {
+  return detail::from([&](scalar::Pool& p) { return build::block_list(p, table, block, per_row, blocks); });
 }
 
 }  // namespace treadle::mask
 
 namespace treadle {
+using mask::Alignment;
+using mask::block_list;
 using mask::block_table;
+using mask::Blocks;
+using mask::cumulative_lengths;
+using mask::Rows;
+using enum mask::Alignment;
 using mask::block_window;
 using mask::causal;
 using mask::dilated;

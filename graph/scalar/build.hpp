@@ -86,19 +86,36 @@ constexpr int where(Pool& pool, int condition, int a, int b) {
   return pool.intern({.op = Op::where, .type = pool[a].type, .a = condition, .b = a, .c = b});
 }
 
+constexpr void check_table_name(std::string_view name) {
+  if (name.empty()) fail("a lookup needs the name of its table");
+  for (const char c : name)
+    if (c == '"' || c == '\\' || c == '\n') fail("a table's name has no quotes, backslashes or line ends");
+}
+
 /// `type` f32 reads a number from an f32 table; i32 an integer from an i32 or boolean table. Rank 2 if `column` is
 /// given.
 constexpr int lookup(Pool& pool, DType type, std::string_view name, int index, int column = -1) {
   if (type != DType::f32 && type != DType::i32) fail("a lookup is lookup<f32> or lookup<i32>");
-  if (name.empty()) fail("a lookup needs the name of its table");
-  for (const char c : name)
-    if (c == '"' || c == '\\' || c == '\n') fail("a table's name has no quotes, backslashes or line ends");
+  check_table_name(name);
   if (pool[index].type != Type::integer || (column >= 0 && pool[column].type != Type::integer))
     fail("the index of a lookup is an integer");
   return pool.intern({.op = Op::lookup,
                       .type = type == DType::f32 ? Type::number : Type::integer,
                       .a = index,
                       .b = column,
+                      .name_first = pool.intern_name(name),
+                      .name_size = static_cast<std::int32_t>(name.size())});
+}
+
+/// How many entries of an ascending i32 table are at most `value`; of its row `row` if it is given (rank 2).
+constexpr int searchsorted(Pool& pool, std::string_view name, int value, int row = -1) {
+  check_table_name(name);
+  if (pool[value].type != Type::integer || (row >= 0 && pool[row].type != Type::integer))
+    fail("what searchsorted looks for is an integer");
+  return pool.intern({.op = Op::searchsorted,
+                      .type = Type::integer,
+                      .a = row >= 0 ? row : value,
+                      .b = row >= 0 ? value : -1,
                       .name_first = pool.intern_name(name),
                       .name_size = static_cast<std::int32_t>(name.size())});
 }

@@ -68,7 +68,8 @@ class Evaluator {
       case Op::feature: return {0, feature_};
       case Op::query_value: return {entry(at_->q_row, value(n.a).integer), 0};
       case Op::key_value: return {entry(at_->k_row, value(n.a).integer), 0};
-      case Op::lookup: return lookup(n);
+      case Op::lookup:
+      case Op::searchsorted: return lookup(n);
       case Op::sum: return {sum(n.a), 0};
       case Op::where: return value(n.a).integer ? value(n.b) : value(n.c);
       case Op::logic_and: return {0, value(n.a).integer & value(n.b).integer};
@@ -137,10 +138,19 @@ class Evaluator {
     for (const Table& t : at_->tables) {
       if (t.name != name) continue;
       if (t.view.rank != (n.b >= 0 ? 2 : 1)) fail("a table's rank is not the number of indices of its lookup");
+      if (n.op == Op::searchsorted) return {0, count_all(t.view, n.b >= 0 ? i : 0, n.b >= 0 ? j : i)};
       if (n.type == Type::integer) return {0, read_integer(t.view, i, j)};
       return {read_any(t.view, i, j), 0};
     }
     fail("a table of a lookup is not bound");
+  }
+  /// Without regard to the order of the entries.
+  static std::int64_t count_all(const TensorView& t, std::int64_t row, std::int64_t value) {
+    if (t.rank == 2 && (row < 0 || row >= t.shape[0])) return 0;
+    std::int64_t count = 0;
+    for (std::int64_t i = 0; i < t.shape[t.rank == 2 ? 1 : 0]; ++i)
+      count += (t.rank == 2 ? read_integer(t, row, i) : read_integer(t, i, 0)) <= value;
+    return count;
   }
   /// The oracle also takes float64 tables.
   static double read_any(const TensorView& t, std::int64_t i, std::int64_t j) {

@@ -30,9 +30,10 @@ enum class Op : std::uint8_t {
   feature,
   iteration,
   query_value,
-  key_value,  ///< q[a], k[a]: one feature of the query or key row, inside a sum
-  lookup,     ///< table `name` at index a, or at row a and column b; an index outside the table reads 0
-  number,     ///< integer to number
+  key_value,     ///< q[a], k[a]: one feature of the query or key row, inside a sum
+  lookup,        ///< table `name` at index a, or at row a and column b; an index outside the table reads 0
+  searchsorted,  ///< how many entries of the ascending table `name` (or of its row a) are at most a (b)
+  number,        ///< integer to number
   // Arithmetic. Integers are 64 bits wide and wrap around.
   neg,
   add,
@@ -81,7 +82,7 @@ struct Node {
   Type type = Type::number;
   std::uint8_t uses = 0;  ///< set by Pool::intern
   std::int32_t a = -1, b = -1, c = -1;
-  std::int32_t name_first = 0, name_size = 0;  ///< of a lookup, into the pool's names
+  std::int32_t name_first = 0, name_size = 0;  ///< of a table, into the pool's names
   std::int64_t bits = 0;                       ///< of a constant: an integer, a truth value, or a double's bits
 
   constexpr double number() const { return std::bit_cast<double>(bits); }
@@ -90,6 +91,9 @@ struct Node {
   constexpr std::int32_t child(int i) const { return i == 0 ? a : i == 1 ? b : c; }
   friend constexpr bool operator==(const Node&, const Node&) = default;
 };
+
+/// Whether a node names a table.
+constexpr bool reads_table(Op op) { return op == Op::lookup || op == Op::searchsorted; }
 
 /// A pool that somebody else owns.
 struct View {

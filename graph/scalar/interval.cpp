@@ -200,6 +200,25 @@ Interval lookup(const TileProgram& program, int node, const Interval& a, const I
   return table.has_nan() ? any_number() : exact(range.lo, range.hi);
 }
 
+Interval searchsorted(const TileProgram& program, int node, const Interval& a, const Interval& b) {
+  const bool by_row = program.nodes[static_cast<std::size_t>(node)].b >= 0;
+  const TensorView& table =
+      program.slots[static_cast<std::size_t>(program.tables[static_cast<std::size_t>(node)])].table.view;
+  const Interval& value = by_row ? b : a;
+  if (!by_row) return integers(count_until(table, 0, value.lo), count_until(table, 0, value.hi));
+  constexpr std::int64_t few = 8;
+  const std::int64_t first = std::max<std::int64_t>(a.lo, 0), last = std::min(a.hi, table.shape[0] - 1);
+  if (first > last) return integers(0, 0);
+  if (last - first >= few) return integers(0, table.shape[1]);
+  const bool outside = a.lo < 0 || a.hi >= table.shape[0];
+  std::int64_t lo = outside ? 0 : table.shape[1], hi = 0;
+  for (std::int64_t row = first; row <= last; ++row) {
+    lo = std::min(lo, count_until(table, row, value.lo));
+    hi = std::max(hi, count_until(table, row, value.hi));
+  }
+  return integers(lo, hi);
+}
+
 Interval constant(const Node& n) {
   if (n.type == Type::integer) return integers(n.integer(), n.integer());
   if (n.type == Type::boolean) return truth(n.integer() == 0, n.integer() != 0);
@@ -224,8 +243,9 @@ Interval node_interval(const TileProgram& program, int i, const Box& box, const 
     case Op::q_len: return integers(program.extents.q_len, program.extents.q_len);
     case Op::k_len: return integers(program.extents.k_len, program.extents.k_len);
     case Op::iteration: return integers(program.extents.iteration, program.extents.iteration);
-    case Op::feature: return any_integer();
+    case Op::feature: return integers(0, std::max<std::int64_t>(program.extents.features, 1) - 1);
     case Op::lookup: return lookup(program, i, a, b);
+    case Op::searchsorted: return searchsorted(program, i, a, b);
     case Op::less:
     case Op::less_equal:
     case Op::equal:

@@ -173,7 +173,7 @@ class Parser {
     if (word == "true" || word == "false") return pool_.constant(word == "true");
     if (word == "inf") return pool_.constant(std::numeric_limits<double>::infinity());
     if (word == "nan") return pool_.constant(std::numeric_limits<double>::quiet_NaN());
-    if (word == "lookup") return lookup();
+    if (word == "lookup" || word == "searchsorted") return lookup(word == "searchsorted");
     if (word == "sum") return sum();
     if (word == "fma" || word == "where") {
       expect("(");
@@ -207,9 +207,9 @@ class Parser {
     stop("'" + std::string(word) + "' is not a name in expressions");
   }
 
-  int lookup() {
+  int lookup(bool search) {
     DType type = DType::f32;
-    if (take("<")) {
+    if (!search && take("<")) {
       if (take("i32"))
         type = DType::i32;
       else
@@ -227,6 +227,7 @@ class Parser {
     int column = -1;
     if (take(",")) column = expression(0);
     expect(")");
+    if (search) return build::searchsorted(pool_, table, column >= 0 ? column : index, column >= 0 ? index : -1);
     return build::lookup(pool_, type, table, index, column);
   }
 

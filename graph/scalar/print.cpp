@@ -86,7 +86,8 @@ class Printer {
         text += ']';
         return;
       case Op::lookup:
-        text += n.type == Type::integer ? "lookup<i32>(\"" : "lookup(\"";
+      case Op::searchsorted:
+        text += n.op == Op::searchsorted ? "searchsorted(\"" : n.type == Type::integer ? "lookup<i32>(\"" : "lookup(\"";
         text += view_.name(n);
         text += '"';
         for (int j = 0; j < 2; ++j) {

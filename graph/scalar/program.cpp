@@ -29,6 +29,15 @@ void place_values(TileProgram& program) {
       if (const int child = program.nodes[i].child(j); child >= 0) last_use[static_cast<std::size_t>(child)] = i;
   }
   last_use[count - 1] = count;
+  // What a sum's terms are made of is needed until the last feature.
+  for (std::size_t i = 0; i < count; ++i)
+    for (const std::int32_t part : program.body(static_cast<int>(i))) {
+      const Node& n = program.nodes[static_cast<std::size_t>(part)];
+      last_use[static_cast<std::size_t>(part)] = std::max(last_use[static_cast<std::size_t>(part)], i);
+      for (int j = 0; j < 3; ++j)
+        if (const int child = n.child(j); child >= 0)
+          last_use[static_cast<std::size_t>(child)] = std::max(last_use[static_cast<std::size_t>(child)], i);
+    }
   std::vector<std::int32_t> free[2];  // by element size: 4, 8 bytes
   std::int32_t end = 0;
   program.offsets.assign(count, 0);
@@ -58,6 +67,24 @@ void place_values(TileProgram& program) {
   program.value_bytes = static_cast<std::size_t>(end);
 }
 
+/// The nodes below each sum that depend on the feature.
+void find_bodies(TileProgram& program) {
+  for (std::size_t i = 0; i < program.nodes.size(); ++i) {
+    if (program.nodes[i].op == Op::sum) {
+      std::vector<char> reached(i, 0);
+      reached[static_cast<std::size_t>(program.nodes[i].a)] = 1;
+      for (std::size_t part = i; part-- > 0;)
+        for (int j = 0; j < 3; ++j)
+          if (const int child = program.nodes[part].child(j); child >= 0 && reached[part] != 0)
+            reached[static_cast<std::size_t>(child)] = 1;
+      for (std::size_t part = 0; part < i; ++part)
+        if (reached[part] != 0 && (program.nodes[part].uses & uses_feature) != 0)
+          program.bodies.push_back(static_cast<std::int32_t>(part));
+    }
+    program.body_ends.push_back(static_cast<std::int32_t>(program.bodies.size()));
+  }
+}
+
 void bind_tables(TileProgram& program, std::span<const Table> tables, bool all) {
   for (TileProgram::Slot& slot : program.slots) {
     const std::string_view name = slot.name(program.names);
@@ -66,6 +93,13 @@ void bind_tables(TileProgram& program, std::span<const Table> tables, bool all) 
       slot.table.bind(found->view, name, program.type() == Type::boolean);
     else if (all)
       throw std::invalid_argument("table '" + std::string(name) + "' is not bound");
+  }
+  for (std::size_t i = 0; i < program.nodes.size(); ++i) {
+    if (program.nodes[i].op != Op::searchsorted) continue;
+    const TileProgram::Slot& slot = program.slots[static_cast<std::size_t>(program.tables[i])];
+    if (!slot.table.ascending())
+      throw std::invalid_argument("table '" + std::string(slot.name(program.names)) +
+                                  "' does not ascend; searchsorted needs entries in ascending order");
   }
 }
 
@@ -86,22 +120,7 @@ bool needs_wide_lanes(const TileProgram& program, std::vector<Interval>& values)
 
 }  // namespace
 
-bool tile_supported(View view, int root) {
-  // Children precede parents; what the root does not reach is in a pool for somebody else.
-  std::vector<char> reached(static_cast<std::size_t>(root) + 1, 0);
-  reached[static_cast<std::size_t>(root)] = 1;
-  for (int i = root; i >= 0; --i) {
-    if (!reached[static_cast<std::size_t>(i)]) continue;
-    const Op op = view[i].op;
-    if (op == Op::sum || op == Op::query_value || op == Op::key_value || op == Op::feature) return false;
-    for (int j = 0; j < 3; ++j)
-      if (const int child = view[i].child(j); child >= 0) reached[static_cast<std::size_t>(child)] = 1;
-  }
-  return true;
-}
-
 TileProgram compile(View view, int root, const Extents& extents, std::span<const Table> tables) {
-  if (!tile_supported(view, root)) throw std::invalid_argument("a sum over features is not evaluated by tiles");
   Pool pool;
   const int last = import(pool, view, root);
   TileProgram program;
@@ -110,7 +129,7 @@ TileProgram compile(View view, int root, const Extents& extents, std::span<const
   for (const Node& n : program.nodes) {
     program.classes.push_back(class_of(n));
     program.tables.push_back(-1);
-    if (n.op != Op::lookup) continue;
+    if (!reads_table(n.op)) continue;
     const std::int32_t rank = n.b >= 0 ? 2 : 1;
     const auto same = [&](const TileProgram::Slot& s) {
       return s.name_first == n.name_first && s.name_size == n.name_size && s.table.type == n.type &&
@@ -125,6 +144,10 @@ TileProgram compile(View view, int root, const Extents& extents, std::span<const
     }
     program.tables.back() = static_cast<std::int32_t>(slot - program.slots.begin());
   }
+  find_bodies(program);
+  if (program.type() == Type::boolean)
+    for (const Node& n : program.nodes)
+      if (n.op == Op::sum) throw std::invalid_argument("a mask has a sum over features; write it in a score function");
   place_values(program);
   program.scratch.resize(program.nodes.size());
   program.extents = extents;

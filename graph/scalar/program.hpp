@@ -1,6 +1,7 @@
 #pragma once
 // A traced function compiled for tiles of (query, key): every node is classed as constant, q-only, k-only or both, and
-// only the last kind costs per element. Compiled once at bind; new lengths and tables are bound without allocation.
+// only the last kind costs per element. What stands inside a sum over features is computed for one feature after the
+// other. Compiled once at bind; new lengths and tables are bound without allocation.
 
 #include <treadle/graph/scalar/table.hpp>
 
@@ -31,7 +32,9 @@ struct TileProgram {
   std::vector<Class> classes;  ///< of each node
   std::vector<std::int32_t>
       offsets;  ///< of each node's values, bytes into the workspace; registers of `both` are reused
-  std::vector<std::int32_t> tables;  ///< of each lookup, into `slots`; −1 for other nodes
+  std::vector<std::int32_t> tables;     ///< of each node that reads one, into `slots`; −1 for other nodes
+  std::vector<std::int32_t> bodies;     ///< of each sum, the nodes to compute for every feature, children first
+  std::vector<std::int32_t> body_ends;  ///< of each node, where its part of `bodies` ends
   std::vector<Slot> slots;
   std::vector<char> names;
   std::size_t value_bytes = 0;  ///< workspace of the evaluator
@@ -43,13 +46,16 @@ struct TileProgram {
   Type type() const { return nodes.back().type; }
   View view() const { return {nodes, names}; }
   bool uses(Uses what) const { return (nodes.back().uses & what) != 0; }
+  bool reads_features() const { return !bodies.empty(); }
+  std::span<const std::int32_t> body(int sum) const {
+    const auto end = static_cast<std::size_t>(body_ends[static_cast<std::size_t>(sum)]);
+    const auto first = sum > 0 ? static_cast<std::size_t>(body_ends[static_cast<std::size_t>(sum) - 1]) : 0;
+    return std::span(bodies).subspan(first, end - first);
+  }
 };
 
-/// Whether tiles can evaluate the function: everything but sums over features.
-bool tile_supported(View view, int root);
-
-/// Compiles and binds. Throws std::invalid_argument with a sentence if a table is missing or does not fit, or the
-/// function holds a sum over features.
+/// Compiles and binds. Throws std::invalid_argument with a sentence if a table is missing or does not fit, or a mask
+/// holds a sum over features.
 TileProgram compile(View view, int root, const Extents& extents, std::span<const Table> tables = {});
 
 /// Binds other lengths and tables. Tables that are not named keep their binding. Allocates nothing while no table

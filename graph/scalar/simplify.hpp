@@ -20,7 +20,8 @@ constexpr int Pool::share(Node node) {
     case Op::feature: node.uses = uses_feature; break;
     case Op::b: node.uses = uses_b; break;
     case Op::h: node.uses = uses_h; break;
-    case Op::lookup: node.uses = uses_table; break;
+    case Op::lookup:
+    case Op::searchsorted: node.uses = uses_table; break;
     default: node.uses = 0;
   }
   for (int i = 0; i < 3; ++i)
@@ -166,6 +167,7 @@ constexpr bool foldable(Op op) {
     case Op::sigmoid:
     case Op::fma:
     case Op::lookup:
+    case Op::searchsorted:
     case Op::sum:
     case Op::query_value:
     case Op::key_value: return false;
@@ -369,7 +371,7 @@ constexpr int import_node(Pool& pool, View from, int i, std::vector<int>& target
   if (n.a >= 0) n.a = import_node(pool, from, n.a, target);
   if (n.b >= 0) n.b = import_node(pool, from, n.b, target);
   if (n.c >= 0) n.c = import_node(pool, from, n.c, target);
-  if (n.op == Op::lookup) n.name_first = pool.intern_name(from.name(from[i]));
+  if (reads_table(n.op)) n.name_first = pool.intern_name(from.name(from[i]));
   // Simplified where it comes from, by rules and an order that do not depend on the pool.
   return target[static_cast<std::size_t>(i)] = pool.share(n);
 }

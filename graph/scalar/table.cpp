@@ -47,6 +47,7 @@ void BoundTable::bind(const TensorView& table, std::string_view name, bool summa
   columns_ = rank == 2 ? table.shape[1] : table.shape[0];
   per_row_ = levels_ = 0;
   nan_ = false;
+  ascending_ = true;
   all_ = {};
   tree_.clear();
   if (rows_ == 0 || columns_ == 0) return;
@@ -67,10 +68,13 @@ void BoundTable::bind(const TensorView& table, std::string_view name, bool summa
     MinMax* row = tree_.data() + r * per_row_;
     for (std::int64_t block = 0; block * leaf < columns_; ++block) {
       const double start = entry(r, block * leaf);
+      double previous = block > 0 ? entry(r, block * leaf - 1) : start;
       MinMax range{start, start};
       for (std::int64_t c = block * leaf; c < std::min(columns_, (block + 1) * leaf); ++c) {
         const double v = entry(r, c);
         nan_ = nan_ || std::isnan(v);
+        ascending_ = ascending_ && v >= previous;
+        previous = v;
         range = join(range, {v, v});
       }
       all_ = join(all_, range);

@@ -20,6 +20,7 @@ struct Table {
 struct Extents {
   std::int64_t batch = 1, heads = 1, q_len = 0, k_len = 0;
   std::int64_t iteration = 0;  ///< index of the enclosing repeat
+  std::int64_t features = 0;   ///< of the rows of q and k, for sums
 };
 
 struct MinMax {
@@ -36,6 +37,21 @@ inline std::int64_t read_integer(const TensorView& t, std::int64_t i, std::int64
 inline float read_number(const TensorView& t, std::int64_t i, std::int64_t j) {
   if (i < 0 || i >= t.shape[0] || (t.rank == 2 && (j < 0 || j >= t.shape[1]))) return 0;
   return t.as<const float>()[i * t.strides[0] + (t.rank == 2 ? j * t.strides[1] : 0)];
+}
+
+/// How many entries of an ascending i32 table, or of its row `row` (rank 2), are at most `value`; 0 in rows outside.
+inline std::int64_t count_until(const TensorView& t, std::int64_t row, std::int64_t value) {
+  if (t.rank == 2 && (row < 0 || row >= t.shape[0])) return 0;
+  std::int64_t low = 0, high = t.shape[t.rank == 2 ? 1 : 0];
+  while (low < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    const std::int64_t entry = t.rank == 2 ? read_integer(t, row, middle) : read_integer(t, middle, 0);
+    if (entry <= value)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
 }
 
 /// A table bound to a program, with a tree of minima and maxima over blocks of its last dim. Binding again allocates
@@ -55,6 +71,7 @@ class BoundTable {
   /// Over rows [r0, r1) and columns [c0, c1) (a rank-1 table is one row); the part outside the table reads 0.
   MinMax range(std::int64_t r0, std::int64_t r1, std::int64_t c0, std::int64_t c1) const;
   bool has_nan() const { return nan_; }
+  bool ascending() const { return ascending_; }  ///< each row, of an integer table
 
  private:
   MinMax row_range(std::int64_t row, std::int64_t c0, std::int64_t c1) const;
@@ -65,7 +82,7 @@ class BoundTable {
   std::array<std::int64_t, 64> level_first_{};
   std::vector<MinMax> tree_;
   MinMax all_;
-  bool nan_ = false;
+  bool nan_ = false, ascending_ = true;
 };
 
 }  // namespace treadle::scalar

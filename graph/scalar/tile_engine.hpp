@@ -37,12 +37,23 @@ struct PlainMath {
   }
 };
 
+/// Where the features of sums are: Qᵀ [feature][lane] for the lanes of queries(), and key 0's row of K [key][feature].
+struct FeatureRows {
+  const float* q = nullptr;
+  std::int64_t q_ld = 0;
+  const float* k = nullptr;
+  std::int64_t k_stride = 0;
+};
+
 template <class Math, class Int>
 class TileEngine {
  public:
   static constexpr int max_lanes = TileProgram::max_lanes;
 
   TileEngine(const TileProgram& program, void* workspace) : p_(program), values_(static_cast<std::byte*>(workspace)) {}
+
+  /// Before queries(), for functions that hold a sum.
+  void features(const FeatureRows& rows) { features_ = rows; }
 
   /// What does not depend on the key, for queries q0 … q0 + count − 1, at most 64. `ready`: the workspace holds it
   /// already.
@@ -51,6 +62,7 @@ class TileEngine {
     h_ = h;
     q0_ = q0;
     lanes_ = padded(count);
+    queries_ = count;
     if (ready) return;
     run(Class::constant, 1, 1);
     run(Class::q_only, lanes_, 1);
@@ -59,6 +71,7 @@ class TileEngine {
   /// What depends on the key alone, for keys k0 … k0 + count − 1, at most 64.
   void keys(std::int64_t k0, int count) {
     k0_ = k0;
+    keys_ = count;
     run(Class::k_only, padded(count), 1);
   }
 
@@ -112,14 +125,16 @@ class TileEngine {
   static std::int64_t bytes_of(Type type) { return type == Type::integer ? sizeof(Int) : 4; }
 
   const Node& node(int i) const { return p_.nodes[static_cast<std::size_t>(i)]; }
+  Class class_of(int i) const { return p_.classes[static_cast<std::size_t>(i)]; }
   std::byte* place(int i) const { return values_ + p_.offsets[static_cast<std::size_t>(i)]; }
 
   Operand operand(int i, Class user) const {
-    const Class c = p_.classes[static_cast<std::size_t>(i)];
+    const Class c = class_of(i);
     const std::int64_t bytes = bytes_of(node(i).type);
     // Whole strips of scores are read where they are.
     if (is_score(i) && nq_ == lanes_) return {reinterpret_cast<const std::byte*>(scores_), ld_ * 4, true};
     if (c == Class::constant) return {place(i), 0, user == Class::constant};
+    if (c == Class::k_only && user == Class::k_only) return {place(i) + shift_ * bytes, 0, true};
     if (user != Class::both || c == Class::q_only) return {place(i), 0, true};
     if (c == Class::k_only) return {place(i) + first_ * bytes, bytes, false};
     return {place(i), bytes * max_lanes, true};
@@ -141,13 +156,13 @@ class TileEngine {
 
   void run(Class c, int lanes, int rows) {
     for (int i = 0; i <= p_.root(); ++i)
-      if (p_.classes[static_cast<std::size_t>(i)] == c) step(i, c, lanes, rows);
+      if (class_of(i) == c && (node(i).uses & uses_feature) == 0) step(i, c, lanes, rows);
   }
 
   template <class R>
   R* out(int i, Class c, int r) const {
-    return reinterpret_cast<R*>(place(i) +
-                                (c == Class::both ? r * max_lanes * static_cast<std::int64_t>(sizeof(R)) : 0));
+    const std::int64_t at = c == Class::both ? r * max_lanes : c == Class::k_only ? shift_ : 0;
+    return reinterpret_cast<R*>(place(i) + at * static_cast<std::int64_t>(sizeof(R)));
   }
 
   template <class A, class R, class F>
@@ -222,7 +237,12 @@ class TileEngine {
     for (int r = 0; r < rows; ++r) {
       // Keys of one block look up the same entries.
       const bool again = r > 0 && as_before(x, r) && as_before(y, r);
-      if (n.type == Type::integer) {
+      if (n.op == Op::searchsorted) {
+        const bool by_row = n.b >= 0;
+        gather_row<Int>(i, c, r, again, x, y, lanes, [&](Int a, Int b) {
+          return static_cast<Int>(by_row ? count_until(table, a, b) : count_until(table, 0, a));
+        });
+      } else if (n.type == Type::integer) {
         gather_row<Int>(i, c, r, again, x, y, lanes,
                         [&](Int a, Int b) { return static_cast<Int>(read_integer(table, a, b)); });
       } else {
@@ -241,6 +261,77 @@ class TileEngine {
     const Int* a = lanes_of<Int>(x, r, lanes, xs);
     const Int* b = lanes_of<Int>(y, r, lanes, ys);
     for (int l = 0; l < lanes; ++l) o[l] = l > 0 && a[l] == a[l - 1] && b[l] == b[l - 1] ? o[l - 1] : read(a[l], b[l]);
+  }
+
+  /// One feature of each query, 0 past the last query and outside the features.
+  void query_values(int i, Class c, int lanes, int rows) {
+    const Operand index = operand(node(i).a, c);
+    const std::int64_t count = p_.extents.features;
+    for (int r = 0; r < rows; ++r) {
+      float* o = out<float>(i, c, r);
+      if (!index.lanes) {
+        const std::int64_t at_feature = *at<Int>(index, r);
+        const bool inside = at_feature >= 0 && at_feature < count;
+        if (inside)
+          std::memcpy(o, features_.q + at_feature * features_.q_ld, static_cast<std::size_t>(queries_) * sizeof(float));
+        for (int l = inside ? queries_ : 0; l < lanes; ++l) o[l] = 0;
+        continue;
+      }
+      const Int* feature = at<Int>(index, r);
+      for (int l = 0; l < lanes; ++l) {
+        const bool inside = l < queries_ && feature[l] >= 0 && feature[l] < count;
+        o[l] = inside ? features_.q[feature[l] * features_.q_ld + l] : 0;
+      }
+    }
+  }
+  /// One feature of each key, 0 past the last key and outside the features.
+  void key_values(int i, Class c, int lanes, int rows) {
+    const Operand index = operand(node(i).a, c);
+    const auto value = [&](std::int64_t key, std::int64_t feature) {
+      const bool inside = key < keys_ && feature >= 0 && feature < p_.extents.features;
+      return inside ? features_.k[(k0_ + key) * features_.k_stride + feature] : 0.0f;
+    };
+    for (int r = 0; r < rows; ++r) {
+      float* o = out<float>(i, c, r);
+      Int buffer[max_lanes];
+      const Int* feature = lanes_of<Int>(index, r, lanes, buffer);
+      for (int l = 0; l < lanes; ++l) o[l] = value(c == Class::both ? first_ + r : shift_ + l, feature[l]);
+    }
+  }
+
+  /// Terms are added in the order of the features; a product is added with one rounding.
+  void sum(int i, Class c, int lanes, int rows) {
+    const int term = node(i).a;
+    const bool product = node(term).op == Op::mul && (node(term).uses & uses_feature) != 0;
+    for (int r = 0; r < rows; ++r) {
+      float* o = out<float>(i, c, r);
+      for (int l = 0; l < lanes; ++l) o[l] = 0;
+    }
+    for (std::int64_t f = 0; f < p_.extents.features; ++f) {
+      feature_ = f;
+      shift_ = c == Class::both ? first_ : 0;
+      for (const std::int32_t part : p_.body(i)) {
+        if (product && part == term) continue;
+        switch (class_of(part)) {
+          case Class::constant: step(part, Class::constant, 1, 1); break;
+          case Class::q_only: step(part, Class::q_only, lanes_, 1); break;
+          case Class::k_only: step(part, Class::k_only, c == Class::both ? rows : lanes, 1); break;
+          case Class::both: step(part, Class::both, lanes, rows); break;
+        }
+      }
+      shift_ = 0;
+      const Operand x = operand(product ? node(term).a : term, c), y = operand(product ? node(term).b : term, c);
+      for (int r = 0; r < rows; ++r) {
+        float* o = out<float>(i, c, r);
+        float xs[max_lanes], ys[max_lanes];
+        const float* a = lanes_of<float>(x, r, lanes, xs);
+        if (product) {
+          Math::fma(a, lanes_of<float>(y, r, lanes, ys), o, o, lanes);
+        } else {
+          for (int l = 0; l < lanes; ++l) o[l] += a[l];
+        }
+      }
+    }
   }
 
   template <class T>
@@ -301,7 +392,12 @@ class TileEngine {
           for (int l = nq_; l < lanes; ++l) o[l] = 0;
         }
         return;
-      case Op::lookup: return gather(i, c, lanes, rows);
+      case Op::lookup:
+      case Op::searchsorted: return gather(i, c, lanes, rows);
+      case Op::feature: return fill(i, c, lanes, static_cast<Int>(feature_));
+      case Op::query_value: return query_values(i, c, lanes, rows);
+      case Op::key_value: return key_values(i, c, lanes, rows);
+      case Op::sum: return sum(i, c, lanes, rows);
       case Op::number: return map1<Int, float>(i, c, lanes, rows, [](Int a) { return static_cast<float>(a); });
       case Op::exp: return math(i, c, lanes, rows, Math::exp);
       case Op::log: return math(i, c, lanes, rows, Math::log);
@@ -385,8 +481,11 @@ class TileEngine {
   std::byte* values_;
   std::int64_t b_ = 0, h_ = 0, q0_ = 0, k0_ = 0;
   int lanes_ = 0, first_ = 0, nq_ = 0;
+  int queries_ = 0, keys_ = 0;  // real ones, without padding
+  int shift_ = 0;               // inside a sum, the first key of rows(): where k-only nodes are
   const float* scores_ = nullptr;
-  std::int64_t ld_ = 0;
+  std::int64_t ld_ = 0, feature_ = 0;
+  FeatureRows features_;
 };
 
 }  // namespace treadle::scalar

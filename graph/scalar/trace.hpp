@@ -31,7 +31,7 @@ constexpr void note(Pool* pool, Misuse m) {
 }
 }  // namespace detail
 
-/// A traced number or integer. Made by trace_*; `pool == nullptr` is the feature index before it meets another symbol.
+/// A traced number or integer. Made by trace_*.
 struct Symbol {
   Pool* pool = nullptr;
   int node = -1;
@@ -88,13 +88,13 @@ template <class... Ts>
 constexpr Pool& pool_of_all(const Ts&... v) {
   Pool* pool = nullptr;
   ((pool = pool ? pool : pool_of(v)), ...);
-  if (!pool) fail("a feature index alone cannot be computed with: use it as q[i], k[i] or together with q or k");
+  if (!pool) fail("a symbol that no trace has made cannot be computed with");
   return *pool;
 }
 template <class T>
 constexpr int node_in(Pool& pool, const T& v) {
   if constexpr (std::same_as<T, Symbol>)
-    return v.pool ? v.node : build::leaf(pool, Op::feature);
+    return v.node;
   else if constexpr (std::same_as<T, Condition>)
     return v.node;
   else if constexpr (std::same_as<T, bool>)
@@ -273,6 +273,25 @@ constexpr Symbol lookup(std::string_view name, const I& row, const J& column) {
   return {&pool, build::lookup(pool, type, name, r, detail::node_in(pool, column))};
 }
 
+/// How many entries of an ascending i32 table are at most `value`: with cumulative lengths, the number of the sequence
+/// that a position lies in (torch.searchsorted with right=True). Tables that do not ascend are refused when they are
+/// bound.
+template <class I>
+  requires numeric<I>
+constexpr Symbol searchsorted(std::string_view name, const I& value) {
+  static_assert(traced<I>, "searchsorted needs a value that depends on the position, the head or the batch element");
+  Pool& pool = detail::pool_of_all(value);
+  return {&pool, build::searchsorted(pool, name, detail::node_in(pool, value))};
+}
+/// The same in one row of a table of rank 2.
+template <class I, class J>
+  requires detail::number_pair<I, J>
+constexpr Symbol searchsorted(std::string_view name, const I& row, const J& value) {
+  Pool& pool = detail::pool_of_all(row, value);
+  const int r = detail::node_in(pool, row);
+  return {&pool, build::searchsorted(pool, name, detail::node_in(pool, value), r)};
+}
+
 constexpr Symbol Symbol::operator[](Symbol i) const {
   if (!pool) fail("only q and k have features: write q[i] or k[i] inside sum");
   return {pool, build::feature_of(*pool, (*pool)[node].op, detail::node_in(*pool, i))};
@@ -281,8 +300,8 @@ constexpr Symbol Symbol::operator[](Symbol i) const {
 /// The sum of f(i) over the features i of q (and k): sum(q, [&](auto i) { return tanh(q[i] + k[i]); }).
 template <class F>
 constexpr Symbol sum(Symbol q, F&& f) {
-  const auto term = f(Symbol{});
   Pool& pool = *q.pool;
+  const auto term = f(Symbol{&pool, build::leaf(pool, Op::feature)});
   return {&pool, build::sum(pool, detail::node_in(pool, term))};
 }
 

@@ -58,6 +58,30 @@ BOOST_AUTO_TEST_CASE(score_functions) {
   check(g.finish());
 }
 
+BOOST_AUTO_TEST_CASE(sums_over_features) {
+  Builder g;
+  const auto [q, k, v] = given(g);
+  g.input("weights", f32, {head_dim});
+  g.input("fade", f32, {heads});
+  const auto additive = score_mod([](auto, auto, auto, auto i, auto j) {
+    return sum(i, [&](auto f) { return lookup("weights", f) * tanh(i[f] + j[f]); });
+  });
+  const auto mixed = score_mod([](auto score, auto, auto h, auto i, auto j) {
+    return score - lookup("fade", h) * sum(i, [&](auto f) { return abs(i[f] - j[f]); });
+  });
+  // Sums of one side alone, an index that is not the feature, and one that leaves the row.
+  const auto sides = score_mod([](auto score, auto, auto, auto i, auto j) {
+    return score + 0.1 * sum(i, [&](auto f) { return i[f] * i[f]; }) -
+           0.2 * sum(j, [&](auto f) { return j[f] * j[f]; }) +
+           0.1 * sum(i, [&](auto f) { return where(f % 2 == 0, i[f + 1], j[f]) * j[(f + i) % 7]; });
+  });
+  g.output("additive", attention(q, k, v, {.score = additive}));
+  g.output("additive_causal", attention(q, k, v, {.mask = causal, .score = additive}));
+  g.output("mixed", attention(q, k, v, {.mask = window(9, 3), .score = mixed, .scale = 0.7}));
+  g.output("sides", attention(q, k, v, {.score = sides}));
+  check(g.finish());
+}
+
 BOOST_AUTO_TEST_CASE(a_score_function_of_the_position_alone) {
   Builder g;
   const auto [q, k, v] = given(g);

@@ -2,6 +2,7 @@
 
 #include <scalar/random_expression.hpp>
 
+#include <treadle/graph/mask/conventions.hpp>
 #include <treadle/graph/mask/masks.hpp>
 #include <treadle/graph/mask/tiles.hpp>
 #include <treadle/graph/scalar/print.hpp>
@@ -130,6 +131,15 @@ BOOST_AUTO_TEST_CASE(built_in_masks_are_exact) {
                                    documents("doc"),
                                    causal & documents("doc"),
                                    documents("doc2", mask::Rows::per_batch),
+                                   cumulative_lengths("cu"),
+                                   cumulative_lengths("cu2", mask::Rows::per_batch),
+                                   cumulative_lengths("cu", "cu3"),
+                                   cumulative_lengths("cu", "cu3", -1, 0),
+                                   cumulative_lengths("cu", "cu3", 3, 2),
+                                   block_list("list", 8, 3),
+                                   block_list("list", 8, 3, mask::Blocks::per_head),
+                                   block_table("heads_grid", 8, mask::Blocks::per_head),
+                                   window(2, 2) | global_tokens("flag2", mask::Rows::per_batch),
                                    key_lengths("lengths"),
                                    causal & key_lengths("lengths"),
                                    block_table("grid", 8),
@@ -168,6 +178,16 @@ BOOST_AUTO_TEST_CASE(conventions_for_unequal_lengths) {
     return keys;
   };
   const Mask top_left = causal(mask::Alignment::top_left);
+  // Hugging Face and FlashAttention count from the last key, attention-gym from the first.
+  using namespace conventions;
+  BOOST_TEST(keys_of(hugging_face_sliding_window(3), 6, 9, 9) == "456");
+  BOOST_TEST(keys_of(hugging_face_sliding_window(1), 6, 9, 9) == "6");
+  BOOST_TEST(keys_of(mistral_reference_window(3), 6, 9, 9) == "3456");
+  BOOST_TEST(keys_of(longformer_attention_window(4), 6, 10, 10) == "45678");
+  BOOST_TEST(keys_of(flash_attention_window(2, 1), 0, 2, 9) == "5678");
+  BOOST_TEST(keys_of(flash_attention_window(-1, 0), 0, 2, 9) == keys_of(causal, 0, 2, 9));
+  BOOST_TEST(keys_of(attention_gym_sliding_window(2), 1, 2, 9) == "01");
+  BOOST_TEST(keys_of(attention_gym_sliding_window(2), 6, 9, 9) == "456");
   BOOST_TEST(keys_of(causal, 0, 2, 5) == "0123");
   BOOST_TEST(keys_of(causal, 1, 2, 5) == "01234");
   BOOST_TEST(keys_of(top_left, 0, 2, 5) == "0");
@@ -250,6 +270,39 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_is_refused) {
       return true;
     });
   };
+  const auto sentence_of = [](auto make) -> std::string {
+    try {
+      make();
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  const std::string window_rule = "a window is (left, right), each 0 or more, or -1 for no bound";
+  BOOST_TEST(sentence_of([] { return window(-2, 0); }) == window_rule);
+  BOOST_TEST(sentence_of([] { return cumulative_lengths("a", "b", 0, -2); }) == window_rule);
+  BOOST_TEST(sentence_of([] { return conventions::flash_attention_window(0, -3); }) == window_rule);
+  BOOST_TEST(sentence_of([] { return conventions::hugging_face_sliding_window(0); }) ==
+             "a sliding window has 1 key or more");
+  BOOST_TEST(sentence_of([] { return conventions::mistral_reference_window(-1); }) == "a window size is 0 or more");
+  BOOST_TEST(sentence_of([] { return conventions::longformer_attention_window(5); }) ==
+             "Longformer's attention_window is even: half of it on either side");
+  BOOST_TEST(sentence_of([] { return block_list("t", 8, 0); }) == "a block list has 1 block or more in a row");
+  BOOST_TEST(sentence_of([] { return strided(0); }) == "the step of a dilated or strided mask is 1 or more");
+  std::vector<std::int32_t> falls = {0, 3, 2, 4};
+  const Mask packed = cumulative_lengths("cu");
+  BOOST_TEST(sentence_of([&] {
+               const Table cu[] = {{"cu", dense_view(falls.data(), i32, four)}};
+               return Tiles(packed.view(), packed.root(), e, cu);
+             }) == "table 'cu' does not ascend; searchsorted needs entries in ascending order");
+  BOOST_TEST(sentence_of([&] {
+               scalar::Pool pool;
+               const int sum = scalar::build::sum(
+                   pool,
+                   scalar::build::feature_of(pool, scalar::Op::q, scalar::build::leaf(pool, scalar::Op::feature)));
+               const int root = scalar::build::comparison(pool, scalar::Op::less, sum, pool.constant(0.0));
+               return Tiles(pool, root, e);
+             }) == "a mask has a sum over features; write it in a score function");
   refuses({}, "table 'doc' is not bound");
   refuses({{"doc", dense_view(wrong.data(), f32, four)}}, "table 'doc' is f32; lookup<i32> reads i32 or bool");
   refuses({{"doc", dense_view(wrong.data(), i32, square)}}, "table 'doc' has rank 2; the lookup has 1 indices");

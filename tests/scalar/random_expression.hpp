@@ -26,8 +26,8 @@ using TreePtr = std::unique_ptr<Tree>;
 /// Tables of every kind, over `batch` elements and `n` positions.
 struct Tables {
   std::int64_t batch, n, blocks;
-  std::vector<std::int32_t> doc, doc2, grid, lengths;
-  std::vector<std::uint8_t> flag;
+  std::vector<std::int32_t> doc, doc2, grid, lengths, cu, cu2, cu3, list, heads_grid;
+  std::vector<std::uint8_t> flag, flag2;
   std::vector<float> slope, bias;
   std::vector<Table> tables;
 
@@ -41,17 +41,31 @@ struct Tables {
     for (std::int64_t i = 0; i < blocks * blocks; ++i) grid.push_back(integer(0, 2) == 0);
     for (std::int64_t i = 0; i < batch; ++i) lengths.push_back(integer(0, static_cast<int>(n)));
     for (std::int64_t i = 0; i < n; ++i) flag.push_back(integer(0, 5) == 0);
+    for (std::int64_t i = 0; i < 6; ++i) cu.push_back(i ? cu.back() + integer(0, static_cast<int>(n / 3)) : 0);
+    for (std::int64_t i = 0; i < 6; ++i) cu3.push_back(i ? cu3.back() + integer(0, static_cast<int>(n / 3)) : 0);
+    for (std::int64_t i = 0; i < 12 * blocks; ++i) list.push_back(integer(-1, static_cast<int>(blocks) - 1));
+    for (std::int64_t i = 0; i < 4 * blocks * blocks; ++i) heads_grid.push_back(integer(0, 2) == 0);
+    for (std::int64_t i = 0; i < n * batch; ++i) flag2.push_back(integer(0, 7) == 0);
+    for (std::int64_t i = 0; i < 3 * batch; ++i)
+      cu2.push_back(i % 3 ? cu2.back() + integer(0, static_cast<int>(n / 2)) : integer(-3, 3));
     for (int i = 0; i < 4; ++i) slope.push_back(0.25f * static_cast<float>(integer(-4, 4)));
     for (std::int64_t i = 0; i < 4 * n; ++i) bias.push_back(0.25f * static_cast<float>(integer(-8, 8)));
     refresh();
   }
   void refresh() {
     const std::int64_t one[] = {n}, per_batch[] = {batch, n}, square[] = {blocks, blocks}, batches[] = {batch},
-                       heads[] = {4}, biases[] = {4, n};
+                       heads[] = {4}, biases[] = {4, n}, sixth[] = {6}, thirds[] = {batch, 3},
+                       lists[] = {4 * blocks, 3}, by_head[] = {4 * blocks, blocks};
     tables = {{"doc", dense_view(doc.data(), i32, one)},
               {"doc2", dense_view(doc2.data(), i32, per_batch)},
               {"grid", dense_view(grid.data(), i32, square)},
               {"lengths", dense_view(lengths.data(), i32, batches)},
+              {"cu", dense_view(cu.data(), i32, sixth)},
+              {"cu2", dense_view(cu2.data(), i32, thirds)},
+              {"cu3", dense_view(cu3.data(), i32, sixth)},
+              {"list", dense_view(list.data(), i32, lists)},
+              {"heads_grid", dense_view(heads_grid.data(), i32, by_head)},
+              {"flag2", dense_view(flag2.data(), DType::boolean, per_batch)},
               {"flag", dense_view(flag.data(), DType::boolean, one)},
               {"slope", dense_view(slope.data(), f32, heads)},
               {"bias", dense_view(bias.data(), f32, biases)}};
@@ -61,7 +75,8 @@ struct Tables {
 template <class Random>
 class Generator {
  public:
-  explicit Generator(Random& random, bool score = false) : random_(random), score_(score) {}
+  explicit Generator(Random& random, bool score = false, bool sums = false)
+      : random_(random), score_(score), sums_(sums) {}
 
   TreePtr integer(int depth) {
     if (depth == 0 || pick(5) == 0) {
@@ -92,6 +107,12 @@ class Generator {
 
   /// Quarters of small integers, so that float32 and float64 agree; `smooth` adds exp and the like.
   TreePtr number(int depth, bool smooth) {
+    if (sums_ && depth > 0 && pick(4) == 0) {
+      sums_ = false;  // not one inside another
+      TreePtr term = feature_term(3);
+      sums_ = true;
+      return node(Op::sum, Type::number, std::move(term));
+    }
     if (depth == 0 || pick(5) == 0) {
       if (score_ && pick(2)) return leaf(Op::score, Type::number);
       switch (pick(3)) {
@@ -121,6 +142,32 @@ class Generator {
       case 10: return node(Op::sigmoid, Type::number, number(depth - 1, smooth));
       case 11: return node(Op::exp, Type::number, node(Op::min, Type::number, number(depth - 1, smooth), real(1.5)));
       default: return node(Op::sub, Type::number, number(depth - 1, smooth), number(depth - 1, smooth));
+    }
+  }
+
+  /// What stands inside a sum.
+  TreePtr feature_term(int depth) {
+    if (depth == 0 || pick(6) == 0) {
+      switch (pick(5)) {
+        case 0: return number(1, false);
+        case 1: {
+          TreePtr t = node(Op::lookup, Type::number, leaf(Op::feature, Type::integer));
+          t->name = "slope";
+          return t;
+        }
+        default: return node(pick(2) ? Op::query_value : Op::key_value, Type::number, feature_index());
+      }
+    }
+    switch (pick(7)) {
+      case 0: return node(Op::add, Type::number, feature_term(depth - 1), feature_term(depth - 1));
+      case 1: return node(Op::sub, Type::number, feature_term(depth - 1), feature_term(depth - 1));
+      case 2: return node(Op::tanh, Type::number, feature_term(depth - 1));
+      case 3: return node(Op::max, Type::number, feature_term(depth - 1), feature_term(depth - 1));
+      case 4:
+        return node(Op::where, Type::number,
+                    node(Op::less, Type::boolean, leaf(Op::feature, Type::integer), constant(pick(4))),
+                    feature_term(depth - 1), feature_term(depth - 1));
+      default: return node(Op::mul, Type::number, feature_term(depth - 1), feature_term(depth - 1));
     }
   }
 
@@ -169,7 +216,27 @@ class Generator {
     (t->children.push_back(std::move(children)), ...);
     return t;
   }
+  TreePtr feature_index() {
+    switch (pick(8)) {
+      case 0: return node(Op::add, Type::integer, leaf(Op::feature, Type::integer), constant(pick(3) - 1));
+      case 1: return constant(pick(4));
+      case 2:
+        return node(Op::floor_mod, Type::integer,
+                    node(Op::add, Type::integer, leaf(Op::feature, Type::integer),
+                         leaf(pick(2) ? Op::q : Op::k, Type::integer)),
+                    constant(5));
+      default: return leaf(Op::feature, Type::integer);
+    }
+  }
+  TreePtr search(int depth) {
+    TreePtr value = integer(depth - 1);
+    TreePtr t = pick(2) ? node(Op::searchsorted, Type::integer, std::move(value))
+                        : node(Op::searchsorted, Type::integer, leaf(Op::b, Type::integer), std::move(value));
+    t->name = t->children.size() == 1 ? "cu" : "cu2";
+    return t;
+  }
   TreePtr lookup(int depth) {
+    if (pick(5) == 0) return search(depth);
     static constexpr const char* names[] = {"doc", "doc2", "grid", "lengths", "flag"};
     const int which = pick(5);
     TreePtr t;
@@ -188,7 +255,7 @@ class Generator {
   }
 
   Random& random_;
-  bool score_;
+  bool score_, sums_;
 };
 
 inline int build_tree(Pool& pool, const Tree& t) {
@@ -199,6 +266,12 @@ inline int build_tree(Pool& pool, const Tree& t) {
       if (t.type == Type::number) return pool.constant(t.number);
       return t.type == Type::integer ? pool.constant(t.integer) : pool.constant(t.integer != 0);
     case Op::lookup: return build::lookup(pool, t.type == Type::number ? f32 : i32, t.name, c[0], c[1]);
+    case Op::searchsorted:
+      return t.children.size() == 1 ? build::searchsorted(pool, t.name, c[0])
+                                    : build::searchsorted(pool, t.name, c[1], c[0]);
+    case Op::query_value: return build::feature_of(pool, Op::q, c[0]);
+    case Op::key_value: return build::feature_of(pool, Op::k, c[0]);
+    case Op::sum: return build::sum(pool, c[0]);
     case Op::number: return build::to_number(pool, c[0]);
     case Op::where: return build::where(pool, c[0], c[1], c[2]);
     case Op::logic_not: return build::logic_not(pool, c[0]);
@@ -222,9 +295,18 @@ struct TreeValue {
 };
 
 /// The meaning of a tree, written down once more and without any simplification.
-inline TreeValue evaluate_tree(const Tree& t, const Bindings& at) {
+inline TreeValue evaluate_tree(const Tree& t, const Bindings& at, std::int64_t feature = 0) {
+  if (t.op == Op::sum) {
+    double total = 0;
+    for (std::int64_t i = 0; i < at.q_row.shape[0]; ++i) total += evaluate_tree(*t.children[0], at, i).number;
+    return {total, 0};
+  }
   TreeValue c[3];
-  for (std::size_t i = 0; i < t.children.size(); ++i) c[i] = evaluate_tree(*t.children[i], at);
+  for (std::size_t i = 0; i < t.children.size(); ++i) c[i] = evaluate_tree(*t.children[i], at, feature);
+  const auto value_of = [&](const TensorView& row) {
+    const std::int64_t i = c[0].integer;
+    return TreeValue{i >= 0 && i < row.shape[0] ? static_cast<double>(row.as<const float>()[i]) : 0.0, 0};
+  };
   const bool of_numbers = !t.children.empty() && t.children[0]->type == Type::number;
   const auto order = [&](bool numbers, bool integers) { return TreeValue{0, of_numbers ? numbers : integers}; };
   switch (t.op) {
@@ -237,6 +319,22 @@ inline TreeValue evaluate_tree(const Tree& t, const Bindings& at) {
     case Op::q_len: return {0, at.q_len};
     case Op::k_len: return {0, at.k_len};
     case Op::iteration: return {0, at.iteration};
+    case Op::feature: return {0, feature};
+    case Op::query_value: return value_of(at.q_row);
+    case Op::key_value: return value_of(at.k_row);
+    case Op::searchsorted:
+      for (const Table& table : at.tables) {
+        if (table.name != t.name) continue;
+        const bool by_row = t.children.size() == 2;
+        std::int64_t count = 0;
+        for (std::int64_t i = 0; i < table.view.shape[by_row ? 1 : 0]; ++i) {
+          const std::int64_t entry =
+              by_row ? read_integer(table.view, c[0].integer, i) : read_integer(table.view, i, 0);
+          count += entry <= c[by_row ? 1 : 0].integer;
+        }
+        return {0, by_row && (c[0].integer < 0 || c[0].integer >= table.view.shape[0]) ? 0 : count};
+      }
+      return {};
     case Op::number: return {static_cast<double>(c[0].integer), 0};
     case Op::neg: return {-c[0].number, wrap_sub(0, c[0].integer)};
     case Op::abs: return {std::fabs(c[0].number), c[0].integer < 0 ? wrap_sub(0, c[0].integer) : c[0].integer};

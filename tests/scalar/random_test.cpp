@@ -22,11 +22,24 @@ using Random = std::mt19937;
 struct Case {
   Extents extents;
   Tables tables;
+  std::vector<float> queries, keys;  // [length, features]
 
-  explicit Case(Random& random) : extents(make(random)), tables(2, std::max(extents.q_len, extents.k_len), random) {}
+  explicit Case(Random& random) : extents(make(random)), tables(2, std::max(extents.q_len, extents.k_len), random) {
+    std::uniform_int_distribution<int> quarters(-6, 6);
+    for (std::int64_t i = 0; i < extents.q_len * extents.features; ++i)
+      queries.push_back(0.25f * static_cast<float>(quarters(random)));
+    for (std::int64_t i = 0; i < extents.k_len * extents.features; ++i)
+      keys.push_back(0.25f * static_cast<float>(quarters(random)));
+  }
+  TensorView row(const std::vector<float>& from, std::int64_t at) const {
+    static float nothing = 0;  // a row without features is one all the same
+    float* data = extents.features ? const_cast<float*>(from.data()) + at * extents.features : &nothing;
+    return dense_view(data, f32, {&extents.features, 1});
+  }
   static Extents make(Random& random) {
     std::uniform_int_distribution<std::int64_t> length(1, 90);
-    return {.batch = 2, .heads = 3, .q_len = length(random), .k_len = length(random), .iteration = 1};
+    const std::int64_t q_len = length(random), k_len = length(random);
+    return {.batch = 2, .heads = 3, .q_len = q_len, .k_len = k_len, .iteration = 1, .features = length(random) % 7};
   }
   Bindings point(std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t k, double score = 0) const {
     return {.score = score,
@@ -37,7 +50,9 @@ struct Case {
             .q_len = extents.q_len,
             .k_len = extents.k_len,
             .iteration = extents.iteration,
-            .tables = tables.tables};
+            .tables = tables.tables,
+            .q_row = row(queries, q),
+            .k_row = row(keys, k)};
   }
 };
 
@@ -73,7 +88,7 @@ BOOST_AUTO_TEST_CASE(simplification_keeps_the_meaning) {
 BOOST_AUTO_TEST_CASE(text_comes_back) {
   Random random(2);
   for (int trial = 0; trial < 4000; ++trial) {
-    Generator<Random> generate(random, trial % 2 == 0);
+    Generator<Random> generate(random, trial % 2 == 0, trial % 2 == 0);
     const TreePtr tree = trial % 2 == 0 ? generate.number(5, true) : generate.condition(5);
     Pool pool;
     const int root = build_tree(pool, *tree);
@@ -97,7 +112,7 @@ BOOST_AUTO_TEST_CASE(score_tiles_agree_with_the_oracle) {
   Random random(3);
   for (int trial = 0; trial < 600; ++trial) {
     const Case c(random);
-    Generator<Random> generate(random, true);
+    Generator<Random> generate(random, true, trial % 2 == 0);
     const TreePtr tree = generate.number(4, true);
     Pool pool;
     const int root = build_tree(pool, *tree);
@@ -110,7 +125,13 @@ BOOST_AUTO_TEST_CASE(score_tiles_agree_with_the_oracle) {
     for (float& s : scores) s = 0.25f * static_cast<float>(below(random, 41) - 20);
     std::vector<float> before = scores;
     const std::int64_t b = below(random, 2), h = below(random, 3);
-    simd::apply_score<Plain>(program, scores.data(), ld, b, h, q0, nq, k0, nk, workspace.data());
+    const std::int64_t features = c.extents.features;
+    std::vector<float> turned(static_cast<std::size_t>(features * ld));
+    for (std::int64_t q = 0; q < nq; ++q)
+      for (std::int64_t f = 0; f < features; ++f)
+        turned[static_cast<std::size_t>(f * ld + q)] = c.queries[static_cast<std::size_t>((q0 + q) * features + f)];
+    simd::apply_score<Plain>(program, scores.data(), ld, b, h, q0, nq, k0, nk, workspace.data(),
+                             {turned.data(), ld, c.keys.data(), features});
     for (std::int64_t k = 0; k < nk; ++k)
       for (std::int64_t q = 0; q < ld; ++q) {
         const auto at = static_cast<std::size_t>(k * ld + q);

@@ -106,7 +106,8 @@ BOOST_AUTO_TEST_CASE(text_reads_like_the_source) {
   BOOST_TEST(text(alibi) == "fma(abs(q - k), -lookup(\"slopes\", h), score)");
   BOOST_TEST(text(causal.function) == "k <= (q + (k_len - q_len))");
   BOOST_TEST(text(documents("document", mask::Rows::per_batch).function) ==
-             "lookup<i32>(\"document\", b, k) == lookup<i32>(\"document\", b, q + (k_len - q_len))");
+             "(0 <= (q + (k_len - q_len))) & (lookup<i32>(\"document\", b, k) == lookup<i32>(\"document\", b, "
+             "max(q + (k_len - q_len), 0)))");
   BOOST_TEST(text(feature_map([](auto x) { return where(x > 0, x + 1, exp(x)); })) ==
              "where(0.0 < x, x + 1.0, exp(x))");
   BOOST_TEST(text(score_mod([](auto score, auto, auto, auto q, auto k) {
