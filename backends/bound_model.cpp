@@ -328,20 +328,25 @@ void BoundModel::Implementation::describe_steps() const {
     if (s.at_bind) info.useful_flops = info.executed_flops = info.bytes = 0;
     if (const auto* e = std::get_if<plan::Call<kernel::ExpertLinear>>(&s.call))
       info.expert_rows = *e->arguments.computed;
-    const auto* a = std::get_if<plan::Call<kernel::Attention>>(&s.call);
+    const kernel::Attention* a = plan::scores_of(s.call);
     if (a != nullptr && s.mask >= 0 && !s.at_bind) {
       // The kernel's tiles, as its work items and ISA show them: strips of whole vectors of queries, 192 or 128 keys.
-      const TensorView& q = a->arguments.q;
+      const TensorView& q = a->q;
       const std::int64_t heads = std::max<std::int64_t>(q.shape[0] * q.shape[1], 1);
       const std::int64_t strips = std::max<std::int64_t>(static_cast<std::int64_t>(s.work.items) / heads, 1);
       const std::int64_t vectors = ((q.shape[2] + strips - 1) / strips + 7) / 8;
-      const std::int64_t strip = std::clamp<std::int64_t>(vectors * 8, 8, mask::Tiles::max_strip);
+      const auto* whole = std::get_if<plan::Call<kernel::AttentionProbe>>(&s.call);
+      const bool by_head = whole != nullptr && whole->arguments.received;  // an item is a head, not a strip
+      const std::int64_t strip = by_head ? info.isa == "avx512" ? 48
+                                           : info.isa == "avx2" ? 24
+                                                                : 12
+                                         : std::clamp<std::int64_t>(vectors * 8, 8, mask::Tiles::max_strip);
       const std::int64_t block = info.isa == "avx512" ? 192 : 128;
       info.form = "masked tiles of " + std::to_string(strip) + " x " + std::to_string(block);
       info.upper_bound = !executor->countable(s);
       if (!info.upper_bound) {
         const mask::Counts c = executor->count(s, strip, block);
-        const double per_pair = 2.0 * static_cast<double>(a->arguments.q.shape[3] + a->arguments.v.shape[3]);
+        const double per_pair = 2.0 * static_cast<double>(q.shape[3] + a->v.shape[3]);
         info.useful_flops = per_pair * static_cast<double>(c.useful);
         info.executed_flops = per_pair * static_cast<double>(c.executed);
       }

@@ -128,9 +128,9 @@ void Executor::make_masks() {
     }
   }
   for (Step& s : plan_.steps) {
-    if (auto* a = std::get_if<Call<kernel::Attention>>(&s.call)) {
-      if (s.mask >= 0) a->arguments.mask = masks_[static_cast<std::size_t>(s.mask)].tiles.get();
-      if (s.score >= 0) a->arguments.score = scores_[static_cast<std::size_t>(s.score)].program.get();
+    if (kernel::Attention* a = scores_of(s.call)) {
+      if (s.mask >= 0) a->mask = masks_[static_cast<std::size_t>(s.mask)].tiles.get();
+      if (s.score >= 0) a->score = scores_[static_cast<std::size_t>(s.score)].program.get();
     }
     if (auto* m = std::get_if<Call<kernel::MaskValues>>(&s.call))
       m->arguments.mask = masks_[static_cast<std::size_t>(s.mask)].tiles.get();

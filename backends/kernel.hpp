@@ -47,6 +47,16 @@ struct Attention {
 
 /// exponentials: q and k hold exponents; exp is taken relative to the query's largest one and to the largest one of the
 /// keys so far, which cancel.
+/// What attention's weights exp(score − lse) were, in one pass over its tiles. The tensors that are given are written.
+struct AttentionProbe {
+  Attention scores;             ///< as the attention was called, but without v and out; lse is read
+  TensorView weights;           ///< [batch, heads, q_len, k_len]
+  TensorView entropy;           ///< [batch, heads, q_len]: −Σ p ln p
+  TensorView received;          ///< [batch, heads, k_len]: Σ over the queries, in double; an item is then a whole head
+  TensorView indices, largest;  ///< i64 and f32 [batch, heads, q_len, k], unit stride on k: largest scores first, −1
+                                ///< and 0 where there are fewer keys
+};
+
 enum class Feature : std::uint8_t { elu_plus_one, relu, exponentials };
 
 /// Linear attention (Katharopoulos et al. 2020, eq. 4–9): out_i = φ(q_i) S / (φ(q_i)·z + eps), causal or over all keys;
@@ -275,6 +285,7 @@ struct Kernel {
 struct Table {
   const char* isa;
   Kernel<Attention> attention;
+  Kernel<AttentionProbe> attention_probe;
   Kernel<LinearAttention> linear_attention_quadratic;  ///< the same results without a state: for short sequences
   Kernel<LinearAttention> linear_attention;
   Kernel<Linear> linear;

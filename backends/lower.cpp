@@ -67,7 +67,9 @@ void Planner::lower(std::int32_t n) {
     case op::mask: return mask(n);
     case op::mask_to_bias:
     case op::select: return select(n);
+    case op::relative_bias: return relative_bias(n);
     case op::attention: return attention(n);
+    case op::attention_probe: return attention_probe(n);
     case op::linear_attention: return linear_attention(n);
     case op::rope: return rope(n);
     case op::additive_scores: return additive_scores(n);
@@ -365,21 +367,21 @@ void Planner::norm(std::int32_t n) {
   slot({n, 0}) = {out, -1};
 }
 
-void Planner::attention(std::int32_t n) {
-  const View q = unit(n, in(n, 0)), k = unit(n, in(n, 1)), v = unit(n, in(n, 2));
-  require_f32(n, q, "q");
-  require_f32(n, k, "k");
-  require_f32(n, v, "v");
+Planner::ScoreInputs Planner::score_inputs(std::int32_t n, const View& q, const View& k) {
   const std::vector<std::int64_t> scores{q.dims[0].size, q.dims[1].size, q.dims[2].size, k.dims[2].size};
-  int next = 3, mask_index = -1;
+  if (k.dims[1].size == 0 || scores[1] % k.dims[1].size != 0)
+    fail(n, std::to_string(scores[1]) + " query heads and " + std::to_string(k.dims[1].size) +
+                " key heads; the query heads must be a multiple of the key heads");
+  ScoreInputs r;
+  int next = 3;
   if (g_.get_integer(n, key::has_mask) != 0)
-    mask_index = use_mask(n, slot(g_.inputs(n)[static_cast<std::size_t>(next++)]), scores);
-  const bool has_bias = g_.get_integer(n, key::has_bias) != 0, has_sink = g_.get_integer(n, key::has_sink) != 0;
-  const View bias = has_bias ? expanded(in(n, next++), scores) : View{};
-  const View sink = has_sink ? unit(n, in(n, next++)) : View{};
-  int score = -1;
+    r.mask = use_mask(n, slot(g_.inputs(n)[static_cast<std::size_t>(next++)]), scores);
+  r.has_bias = g_.get_integer(n, key::has_bias) != 0;
+  r.has_sink = g_.get_integer(n, key::has_sink) != 0;
+  if (r.has_bias) r.bias = expanded(in(n, next++), scores);
+  if (r.has_sink) r.sink = unit(n, in(n, next++));
   if (const Attribute* e = g_.find(n, key::expression)) {
-    score = static_cast<int>(plan_.scores.size());
+    r.score = static_cast<int>(plan_.scores.size());
     const auto root = static_cast<int>(e->integer);
     ScoreUse use{
         root,
@@ -389,24 +391,37 @@ void Planner::attention(std::int32_t n) {
     use.tables = tables(n, root, g_.inputs(n).subspan(static_cast<std::size_t>(next)));
     plan_.scores.push_back(std::move(use));
   }
-  const View out = allocate({n, 0}, Need::unit);
-  const bool wants_lse = g_.nodes[n].outputs.count > 1 && used_[index({n, 1})] != 0;
-  const View lse = wants_lse ? allocate({n, 1}, Need::unit) : View{};
-  const double pairs =
-      static_cast<double>(scores[0] * scores[1]) * static_cast<double>(scores[2]) * static_cast<double>(scores[3]);
-  auto& a = step(n, kernels_.attention, 2.0 * pairs * static_cast<double>(q.dims[3].size + v.dims[3].size));
+  return r;
+}
+
+void Planner::set_scores(std::int32_t n, kernel::Attention& a, const View& q, const View& k, const ScoreInputs& given) {
   a.scale = static_cast<float>(g_.get_number(n, key::scale, 1));
   operand(a.q, q);
   operand(a.k, k);
+  if (given.has_bias) operand(a.bias, given.bias);
+  if (given.has_sink) operand(a.sink, given.sink);
+  plan_.steps.back().mask = given.mask;
+  plan_.steps.back().score = given.score;
+  if (given.mask >= 0 && plan_.masks[static_cast<std::size_t>(given.mask)].dense.buffer >= 0)
+    keep_alive(plan_.masks[static_cast<std::size_t>(given.mask)].dense);
+}
+
+void Planner::attention(std::int32_t n) {
+  const View q = unit(n, in(n, 0)), k = unit(n, in(n, 1)), v = unit(n, in(n, 2));
+  require_f32(n, q, "q");
+  require_f32(n, k, "k");
+  require_f32(n, v, "v");
+  const ScoreInputs given = score_inputs(n, q, k);
+  const View out = allocate({n, 0}, Need::unit);
+  const bool wants_lse = g_.nodes[n].outputs.count > 1 && used_[index({n, 1})] != 0;
+  const View lse = wants_lse ? allocate({n, 1}, Need::unit) : View{};
+  const double pairs = static_cast<double>(q.dims[0].size * q.dims[1].size) * static_cast<double>(q.dims[2].size) *
+                       static_cast<double>(k.dims[2].size);
+  auto& a = step(n, kernels_.attention, 2.0 * pairs * static_cast<double>(q.dims[3].size + v.dims[3].size));
+  set_scores(n, a, q, k, given);
   operand(a.v, v);
-  if (has_bias) operand(a.bias, bias);
-  if (has_sink) operand(a.sink, sink);
   operand(a.out, out, true);
   if (wants_lse) operand(a.lse, lse, true);
-  plan_.steps.back().mask = mask_index;
-  plan_.steps.back().score = score;
-  if (mask_index >= 0 && plan_.masks[static_cast<std::size_t>(mask_index)].dense.buffer >= 0)
-    keep_alive(plan_.masks[static_cast<std::size_t>(mask_index)].dense);
   slot({n, 0}) = {out, -1};
   if (g_.nodes[n].outputs.count > 1) slot({n, 1}) = {wants_lse ? lse : View{}, -1};
 }

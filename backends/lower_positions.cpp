@@ -3,7 +3,10 @@
 #include <treadle/backends/dim_values.hpp>
 #include <treadle/backends/error.hpp>
 #include <treadle/backends/planner.hpp>
+#include <treadle/ops/rotary.hpp>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace treadle::plan {
@@ -40,7 +43,7 @@ void Planner::positions(std::int32_t n) {
 View Planner::rotary_table(std::int32_t n) {
   const std::vector<std::int64_t> shape = sizes_(g_.shape({n, 0}));
   kernel::RotaryTable t;
-  t.base = g_.get_number(n, key::base, 10000);
+  const RotaryAngles angles = rotary_angles(g_, n, sizes_.attribute(n, key::length));
   t.offset = sizes_.attribute(n, key::offset);
   t.rotary_dim = g_.get_integer(n, key::rotary_dim);
   t.interleaved = static_cast<rope_layout>(g_.get_integer(n, key::layout)) == rope_layout::interleaved;
@@ -50,11 +53,24 @@ View Planner::rotary_table(std::int32_t n) {
   part(t.offset);
   part(t.rotary_dim);
   part(static_cast<int>(t.interleaved));
-  for (const char c : std::string_view(reinterpret_cast<const char*>(&t.base), sizeof t.base)) part(int{c});
+  part(static_cast<int>(angles.scaling));
+  part(angles.original_length);
+  part(angles.length);
+  for (const double x : {angles.base, angles.factor, angles.low, angles.high, angles.magnitude})
+    part(std::bit_cast<std::int64_t>(x));
+  const RotaryFrequencies frequencies = rotary_frequencies(angles);
+  t.magnitude = frequencies.magnitude;
+  const auto keep_frequencies = [&] {
+    plan_.owned.push_back(plan::allocate(frequencies.values.size() * sizeof(double)));
+    auto* kept = static_cast<double*>(plan_.owned.back().get());
+    std::copy(frequencies.values.begin(), frequencies.values.end(), kept);
+    t.frequencies = kept;
+  };
   const bool given = g_.get_integer(n, key::has_positions) != 0;
   if (!given) {
     part(length);
     if (const auto old = rotary_tables_.find(key); old != rotary_tables_.end()) return old->second;
+    keep_frequencies();
     const int b = add_buffer(Place::constant, f32, {1, length, width});
     fills_.emplace_back(b, [t, length, width](float* to) {
       for (std::int64_t p = 0; p < length; ++p)
@@ -70,6 +86,7 @@ View Planner::rotary_table(std::int32_t n) {
     key += signature(positions) + std::to_string(positions.buffer);
     if (const auto old = rotary_tables_.find(key); old != rotary_tables_.end()) return old->second;
   }
+  keep_frequencies();
   const View ids = flat(n, positions);
   const View table = fresh(f32, {positions.dims.size() == 2 ? shape[0] : 1, length, width});
   auto& a = step(n, kernel::rotary_table, 20.0 * static_cast<double>(table.size()));

@@ -1,5 +1,6 @@
 #include <treadle/backends/plain_kernels.hpp>
 #include <treadle/graph/mask/tiles.hpp>
+#include <treadle/ops/position_tables.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -92,6 +93,22 @@ void run_gather(const Gather& a, std::size_t first, std::size_t last, void*) {
   }
 }
 
+constexpr std::int64_t distances_each = 256;  // of one work item
+
+std::int64_t parts(const RelativeBias& a) { return (a.out.shape[1] + distances_each - 1) / distances_each; }
+
+Work plan_relative_bias(const RelativeBias& a) { return {static_cast<std::size_t>(parts(a)), 0}; }
+
+void run_relative_bias(const RelativeBias& a, std::size_t first, std::size_t last, void*) {
+  const RelativeBuckets buckets{a.table.shape[0], a.max_distance, a.bidirectional};
+  const std::int64_t end = std::min(static_cast<std::int64_t>(last) * distances_each, a.out.shape[1]);
+  for (std::int64_t d = static_cast<std::int64_t>(first) * distances_each; d < end; ++d) {
+    const float* row = a.table.as<const float>() + relative_bucket(a.last - d, buckets) * a.table.strides[0];
+    for (std::int64_t h = 0; h < a.out.shape[0]; ++h)
+      a.out.as<float>()[h * a.out.strides[0] + d] = row[h * a.table.strides[1]];
+  }
+}
+
 Work plan_sum_losses(const SumLosses&) { return {1, 0}; }
 
 void run_sum_losses(const SumLosses& a, std::size_t, std::size_t, void*) {
@@ -107,6 +124,7 @@ void run_sum_losses(const SumLosses& a, std::size_t, std::size_t, void*) {
 
 }  // namespace
 
+const Kernel<RelativeBias> relative_bias{"relative_bias", plan_relative_bias, run_relative_bias};
 const Kernel<Gather> gather{"gather", plan_gather, run_gather};
 const Kernel<SumLosses> sum_losses{"sum_losses", plan_sum_losses, run_sum_losses};
 const Kernel<MaskValues> mask_values{"mask_values", plan_mask, run_mask};

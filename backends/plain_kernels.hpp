@@ -37,6 +37,17 @@ struct Gather {
   std::int32_t* bad = nullptr;
 };
 
+/// out[h, d] = table[bucket of the relative position last − d, h]: biases by distance (relative_bucket in
+/// ops/position_tables.hpp).
+struct RelativeBias {
+  TensorView table;  ///< [buckets, heads], any strides
+  TensorView out;    ///< [heads, distances], unit stride on distances
+  std::int64_t last = 0;
+  std::int64_t max_distance = 128;
+  bool bidirectional = true;
+};
+
+extern const Kernel<RelativeBias> relative_bias;
 extern const Kernel<Gather> gather;
 extern const Kernel<SumLosses> sum_losses;
 extern const Kernel<MaskValues> mask_values;

@@ -125,6 +125,17 @@ class Planner {
   void embedding_sum(std::int32_t n);
   void gated_linear(std::int32_t n);
   void attention(std::int32_t n);
+  void attention_probe(std::int32_t n);
+  void relative_bias(std::int32_t n);
+  /// What changes attention's scores; the views of a node's inputs from 3 on.
+  struct ScoreInputs {
+    int mask = -1, score = -1;
+    bool has_bias = false, has_sink = false;
+    View bias, sink;
+  };
+  ScoreInputs score_inputs(std::int32_t n, const View& q, const View& k);
+  /// Into the arguments of the last step.
+  void set_scores(std::int32_t n, kernel::Attention& a, const View& q, const View& k, const ScoreInputs& given);
   void linear_attention(std::int32_t n);
   const kernel::Kernel<kernel::LinearAttention>& form_of(const View& q, const View& k, const View& v,
                                                          bool causal) const;

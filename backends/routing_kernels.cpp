@@ -78,8 +78,9 @@ void run_group(const GroupByExpert& a, std::size_t first, std::size_t last, void
 void rotary_row(const RotaryTable& t, double position, float* out) {
   const std::int64_t half = t.rotary_dim / 2;
   for (std::int64_t i = 0; i < half; ++i) {
-    const double angle = position * std::pow(t.base, -2.0 * static_cast<double>(i) / static_cast<double>(t.rotary_dim));
-    const auto c = static_cast<float>(std::cos(angle)), s = static_cast<float>(std::sin(angle));
+    const double angle = position * t.frequencies[i];
+    const auto c = static_cast<float>(std::cos(angle) * t.magnitude),
+               s = static_cast<float>(std::sin(angle) * t.magnitude);
     const std::int64_t first = t.interleaved ? 2 * i : i, second = t.interleaved ? first + 1 : i + half;
     out[first] = c;
     out[second] = c;

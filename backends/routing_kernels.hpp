@@ -6,12 +6,13 @@
 
 namespace treadle::kernel {
 
-/// Row by row, the cosines and sines of position · base^(−2i/rotary_dim), made in double (kernel::Rope reads them).
+/// Row by row, the cosines and sines of position · frequencies[i], made in double (kernel::Rope reads them).
 struct RotaryTable {
-  TensorView positions;  ///< i32 or i64 [rows]
-  TensorView out;        ///< f32 [rows, 2·rotary_dim]
-  double base = 10000;
-  std::int64_t offset = 0;  ///< added to each position
+  TensorView positions;                 ///< i32 or i64 [rows]
+  TensorView out;                       ///< f32 [rows, 2·rotary_dim]
+  const double* frequencies = nullptr;  ///< rotary_dim / 2
+  double magnitude = 1;                 ///< of every cosine and sine
+  std::int64_t offset = 0;              ///< added to each position
   std::int64_t rotary_dim = 0;
   bool interleaved = false;
 };

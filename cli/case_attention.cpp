@@ -4,7 +4,6 @@
 #include "case_graphs.hpp"
 
 #include <treadle/backends/error.hpp>
-#include <treadle/ops/position_tables.hpp>
 
 #include <fmt/format.h>
 
@@ -202,26 +201,23 @@ std::optional<scalar::Function> score(CallBuilder& b, const Shapes& s) {
     for (const auto& x : b.take("alibi_slopes")) slopes.push_back(x.is_number() ? x.get<double>() : 0.0);
     if (static_cast<std::int64_t>(slopes.size()) != s.heads)
       throw Error("attribute 'alibi_slopes' needs one slope per head");
-  } else if (b.flag("alibi")) {
-    slopes = alibi_slopes(s.heads);
   }
+  const bool standard = slopes.empty() && b.flag("alibi");
   b.only("bias_alignment", "bottom_right");
-  const bool capped = b.has("softcap");
-  if (capped && (!slopes.empty() || b.has("bias"))) throw NotSupported("attribute softcap with a bias");
-  if (capped) {
-    const double c = b.number("softcap");
-    return score_mod([c](auto x, auto, auto, auto, auto) { return c * tanh(x * (1.0 / c)); });
+  if (b.has("softcap")) {
+    if (standard || !slopes.empty() || b.has("bias")) throw NotSupported("attribute softcap with a bias");
+    return softcap(b.number("softcap"));
   }
+  if (standard) return alibi(s.heads);
   if (slopes.empty()) return std::nullopt;
   table_input(b, "slopes", f32, {s.heads}, std::move(slopes));
-  return score_mod([](auto x, auto, auto h, auto q, auto k) {
-    return x - scalar::lookup<f32>("slopes", h) * abs(q + (length(k) - length(q)) - k);
-  });
+  return alibi("slopes");
 }
 
-/// The weights from primitive nodes, for the cases that list them.
-void weights(CallBuilder& b, Node q, Node k, const Shapes& s, const AttentionOptions& o, double factor) {
-  if (!b.wants("weights") || o.score || o.sink.builder != nullptr || s.heads != s.kv_heads) return;
+/// The weights, for the cases that list them: from primitive nodes where these can say it, else from a probe of `out`.
+void weights(CallBuilder& b, Node q, Node k, Node out, const Shapes& s, const AttentionOptions& o, double factor) {
+  if (!b.wants("weights")) return;
+  if (o.score || o.sink.builder != nullptr || s.heads != s.kv_heads) return b.output("weights", attention_weights(out));
   Node scores = scale(matmul(q, transpose(k)), factor);
   if (o.bias.builder != nullptr) scores = scores + o.bias;
   const DimSpec n = s.q_len, m = s.k_len;
@@ -271,7 +267,7 @@ void attention_call(CallBuilder& b) {
   const Node out = attention(q, k, v, o);
   b.output("out", out);
   if (out.valid()) b.output("lse", {out.builder, {out.value.node, 1}});
-  weights(b, q, k, s, o, factor);
+  weights(b, q, k, out, s, o, factor);
   if (b.flag("gradient")) b.ignore("gradient");
 }
 

@@ -35,6 +35,7 @@ std::string_view colour(op o) {
     case op::mask_to_bias:
     case op::select: return "#f7efc4";
     case op::attention:
+    case op::attention_probe:
     case op::linear_attention: return "#f8d9b8";
     default: return "#ffffff";
   }

@@ -46,11 +46,13 @@ enum class op : std::uint8_t {
   cross_entropy,  ///< (logits [.., V], ids [..]) → [..] or one number
   pool,           ///< over the dim before the last: (x, key_lengths?) [.., n, d] → [.., d]
   // masks
-  mask,          ///< a mask node: an expression over (b, h, q, k), a tensor, or both and'ed
-  mask_to_bias,  ///< 0 where the mask keeps, −inf elsewhere
-  select,        ///< (mask, x): x where the mask keeps, `value` elsewhere
+  mask,           ///< a mask node: an expression over (b, h, q, k), a tensor, or both and'ed
+  mask_to_bias,   ///< 0 where the mask keeps, −inf elsewhere
+  select,         ///< (mask, x): x where the mask keeps, `value` elsewhere
+  relative_bias,  ///< (table [buckets, heads]): what to add to scores, by the bucket of key − query
   // fused
-  attention,  ///< (q, k, v, mask?, bias?, sink?) → out, lse
+  attention,        ///< (q, k, v, mask?, bias?, sink?) → out, lse
+  attention_probe,  ///< (q, k, lse, mask?, bias?, sink?): what attention's weights were
   linear_attention,
   additive_scores,    ///< (q, k, v): v·tanh(q_i + k_j)
   random_projection,  ///< (): orthogonal Gaussian rows, made at bind
@@ -102,7 +104,9 @@ inline constexpr std::string_view op_names[] = {
     "mask",
     "mask_to_bias",
     "select",
+    "relative_bias",
     "attention",
+    "attention_probe",
     "linear_attention",
     "additive_scores",
     "random_projection",
@@ -158,6 +162,16 @@ enum class rope_layout : std::uint8_t { half, interleaved };
 inline constexpr std::string_view rope_layout_names[] = {"half", "interleaved"};
 constexpr std::string_view name(rope_layout l) { return rope_layout_names[static_cast<int>(l)]; }
 
+/// How rotary frequencies are changed for sequences longer than those trained on (ops/rotary.hpp).
+enum class rope_scaling : std::uint8_t { none, linear, ntk, dynamic_ntk, yarn, llama3 };
+inline constexpr std::string_view rope_scaling_names[] = {"none", "linear", "ntk", "dynamic_ntk", "yarn", "llama3"};
+constexpr std::string_view name(rope_scaling s) { return rope_scaling_names[static_cast<int>(s)]; }
+
+/// What a probe reports of attention's weights (ops/attention_probe.hpp).
+enum class probe : std::uint8_t { weights, entropy, column_sums, top_k };
+inline constexpr std::string_view probe_names[] = {"weights", "entropy", "column_sums", "top_k"};
+constexpr std::string_view name(probe p) { return probe_names[static_cast<int>(p)]; }
+
 /// Attribute keys. The comment gives the kind of the value.
 enum class key : std::uint8_t {
   times,         ///< integer: iterations of a repeat
@@ -204,11 +218,19 @@ enum class key : std::uint8_t {
   has_positions,
   has_gate,
   has_state,
-  top_k,        ///< integer: experts of a token
-  renormalise,  ///< integer: 0 or 1
-  features,     ///< integer
-  head_dim,     ///< integer
-  seed,         ///< integer
+  top_k,            ///< integer: experts of a token
+  renormalise,      ///< integer: 0 or 1
+  features,         ///< integer
+  head_dim,         ///< integer
+  seed,             ///< integer
+  scaling,          ///< integer: a `rope_scaling`
+  original_length,  ///< integer: positions that a model was trained on
+  low,              ///< number: bounds of a scaling's ramp, in turns
+  high,             ///< number
+  magnitude,        ///< number: of cosines and sines
+  probe,            ///< integer: a `probe`
+  max_distance,     ///< integer
+  top_left,         ///< integer: 1 if positions count from the first key
 };
 // clang-format off: one a line, in the order above
 inline constexpr std::string_view key_names[] = {
@@ -261,10 +283,18 @@ inline constexpr std::string_view key_names[] = {
     "features",
     "head_dim",
     "seed",
+    "scaling",
+    "original_length",
+    "low",
+    "high",
+    "magnitude",
+    "probe",
+    "max_distance",
+    "top_left",
 };
 // clang-format on
 inline constexpr int key_count = static_cast<int>(sizeof(key_names) / sizeof(key_names[0]));
-static_assert(key_count == static_cast<int>(key::seed) + 1);
+static_assert(key_count == static_cast<int>(key::top_left) + 1);
 constexpr std::string_view name(key k) { return key_names[static_cast<int>(k)]; }
 
 }  // namespace treadle

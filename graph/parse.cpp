@@ -24,7 +24,10 @@ AttributeKind kind_of(key k) {
     case key::base:
     case key::value:
     case key::p:
-    case key::alpha: return AttributeKind::number;
+    case key::alpha:
+    case key::low:
+    case key::high:
+    case key::magnitude: return AttributeKind::number;
     case key::begin:
     case key::length:
     case key::offset:
@@ -278,6 +281,8 @@ class Parser {
     if (*k == key::function) return {*k, AttributeKind::integer, one_of(activation_names, "activation"), 0};
     if (*k == key::reduction) return {*k, AttributeKind::integer, one_of(reduction_names, "reduction"), 0};
     if (*k == key::layout) return {*k, AttributeKind::integer, one_of(rope_layout_names, "layout"), 0};
+    if (*k == key::scaling) return {*k, AttributeKind::integer, one_of(rope_scaling_names, "scaling"), 0};
+    if (*k == key::probe) return {*k, AttributeKind::integer, one_of(probe_names, "probe"), 0};
     return integer(*k, integer_literal("an integer"));
   }
   /// `[0.5, -inf, 3]`: the numbers of a constant, into the graph's tables.

@@ -225,23 +225,48 @@ class Generator {
     const bool has_mask = chance(60), has_bias = shape(k)[2] == seq_ && chance(25), has_sink = chance(15);
     std::vector<Value> inputs{q, k, v};
     if (has_mask) inputs.push_back(mask(shape(k)[2]));
-    if (has_bias) inputs.push_back(bias_);
+    if (has_bias) inputs.push_back(chance(50) ? bias_ : relative_bias(*g_.dims.constant(shape(q)[1])));
     if (has_sink) inputs.push_back(parameter({shape(q)[1]}, "sink"));
     Shape out = shape(q);
     out[3] = shape(v)[3];
-    return node(op::attention, inputs,
-                {number(key::scale, scale), integer(key::has_mask, has_mask), integer(key::has_bias, has_bias),
-                 integer(key::has_sink, has_sink)},
-                {out, {out[0], out[1], out[2]}});
+    std::vector<Attribute> attributes{number(key::scale, scale), integer(key::has_mask, has_mask),
+                                      integer(key::has_bias, has_bias), integer(key::has_sink, has_sink)};
+    const Value y = node(op::attention, inputs, attributes, {out, {out[0], out[1], out[2]}});
+    if (chance(75)) return y;
+    // Weights, or a summary of them, times the output.
+    inputs[2] = {y.node, 1};
+    const bool all = shape(k)[2] == seq_ && chance(40);
+    attributes.push_back(integer(key::probe, static_cast<std::int64_t>(all ? probe::weights : probe::entropy)));
+    Shape seen{out[0], out[1], out[2]};
+    if (all) {
+      seen.push_back(seq_);
+      return matmul(node(op::attention_probe, inputs, attributes, {seen}), y);
+    }
+    const Value entropy = node(op::attention_probe, inputs, attributes, {seen});
+    seen.push_back(n(1));
+    return node(op::multiply, {y, node(op::reshape, {entropy}, {}, {seen})}, {}, {out});
+  }
+  Value relative_bias(std::int64_t heads) {
+    return node(op::relative_bias, {parameter({n(4), n(heads)}, "relative")},
+                {integer(key::max_distance, 5), integer(key::causal, 0), integer(key::top_left, pick(2)),
+                 dim_attribute(key::q_len, seq_), dim_attribute(key::k_len, seq_)},
+                {{n(1), n(heads), seq_, seq_}});
   }
   Value rotated(Value x) {
     const std::int64_t dim = *g_.dims.constant(shape(x).back());
     const bool from_past = options_.states && chance(30);
-    return node(op::rope, {x},
-                {number(key::base, 100), integer(key::layout, pick(2)),
-                 dim_attribute(key::offset, from_past ? past_ : n(pick(3))),
-                 integer(key::rotary_dim, chance(50) ? 2 : dim), integer(key::has_positions, 0)},
-                {shape(x)});
+    std::vector<Attribute> attributes{number(key::base, 100), integer(key::layout, pick(2)),
+                                      dim_attribute(key::offset, from_past ? past_ : n(pick(3))),
+                                      integer(key::rotary_dim, chance(50) ? 2 : dim), integer(key::has_positions, 0)};
+    if (chance(30)) {
+      attributes.push_back(integer(key::scaling, 1 + pick(5)));
+      attributes.push_back(number(key::factor, 2));
+      attributes.push_back(integer(key::original_length, 4));
+      attributes.push_back(number(key::low, 0.1));
+      attributes.push_back(number(key::high, 0.5));
+      attributes.push_back(dim_attribute(key::length, seq_));
+    }
+    return node(op::rope, {x}, attributes, {shape(x)});
   }
   Value features(Value x, Value projection) {
     Shape out = shape(x);

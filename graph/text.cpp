@@ -168,6 +168,12 @@ std::string to_text(GraphView g, std::int32_t n, const Attribute& a) {
     return std::string(name(static_cast<activation>(a.integer)));
   if (a.key == key::layout && a.integer >= 0 && a.integer < static_cast<std::int64_t>(std::size(rope_layout_names)))
     return std::string(name(static_cast<rope_layout>(a.integer)));
+  const auto one_of = [&](std::span<const std::string_view> names) {
+    return a.integer >= 0 && a.integer < static_cast<std::int64_t>(names.size());
+  };
+  if (a.key == key::scaling && one_of(rope_scaling_names))
+    return std::string(name(static_cast<rope_scaling>(a.integer)));
+  if (a.key == key::probe && one_of(probe_names)) return std::string(name(static_cast<probe>(a.integer)));
   if (a.key == key::reduction && a.integer >= 0 && a.integer < reduction_count)
     return std::string(name(static_cast<reduction>(a.integer)));
   if (a.key == key::perm) {

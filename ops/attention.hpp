@@ -5,6 +5,7 @@
 #include <treadle/ops/linear.hpp>
 #include <treadle/ops/mask.hpp>
 #include <treadle/ops/rotary.hpp>
+#include <treadle/ops/scores.hpp>
 
 #include <limits>
 #include <optional>
@@ -22,6 +23,26 @@ constexpr double square_root(double x) {
   return x <= 0 ? 0 : y;
 }
 
+/// Queries [B, H, N, D] and keys [B, Hkv, M, D] that fit: one batch, one D, Hkv divides H.
+constexpr bool check_heads(Graph& g, const std::vector<Dim>& q, const std::vector<Dim>& k, Failure& f) {
+  if (q[3] != k[3]) {
+    rule::fail(f, error_kind::head_dim_mismatch, Text("key ").append(dim_text(g, k[3]).view()),
+               Text("query ").append(dim_text(g, q[3]).view()));
+    return false;
+  }
+  const auto heads = g.dims.constant(q[1]), kv_heads = g.dims.constant(k[1]);
+  if (k[0] != q[0] || (heads && kv_heads && (*kv_heads == 0 || *heads % *kv_heads != 0))) {
+    if (k[0] != q[0])
+      rule::fail(f, error_kind::shape_mismatch, Text("k ").append(shape_text(g, k).view()),
+                 Text("q ").append(shape_text(g, q).view()));
+    else
+      rule::fail(f, error_kind::heads_do_not_divide, Text().append(*kv_heads).append(" key heads"),
+                 Text("a divisor of ").append(*heads));
+    return false;
+  }
+  return true;
+}
+
 /// q [B, H, N, D], k [B, Hkv, M, D], v [B, Hkv, M, Dv].
 constexpr bool check_qkv(Graph& g, const Inputs& in, Failure& f) {
   for (int i = 0; i < 3; ++i) {
@@ -31,66 +52,79 @@ constexpr bool check_qkv(Graph& g, const Inputs& in, Failure& f) {
     }
   }
   const auto &q = in[0].shape, &k = in[1].shape, &v = in[2].shape;
-  if (q[3] != k[3]) {
-    rule::fail(f, error_kind::head_dim_mismatch, Text("key ").append(dim_text(g, k[3]).view()),
-               Text("query ").append(dim_text(g, q[3]).view()));
-    return false;
-  }
-  if (k[0] != q[0] || v[0] != q[0] || k[1] != v[1] || k[2] != v[2]) {
+  if (q[3] == k[3] && (k[0] != q[0] || v[0] != q[0] || k[1] != v[1] || k[2] != v[2])) {
     rule::fail(f, error_kind::shape_mismatch,
                Text("k ").append(shape_text(g, k).view()).append(", v ").append(shape_text(g, v).view()),
                Text("q ").append(shape_text(g, q).view()));
     return false;
   }
-  const auto heads = g.dims.constant(q[1]), kv_heads = g.dims.constant(k[1]);
-  if (heads && kv_heads && (*kv_heads == 0 || *heads % *kv_heads != 0)) {
-    rule::fail(f, error_kind::heads_do_not_divide, Text().append(*kv_heads).append(" key heads"),
-               Text("a divisor of ").append(*heads));
-    return false;
+  return check_heads(g, q, k, f);
+}
+
+/// What changes the scores of q = in[0] and k = in[1]: the scale, and from in[3] on mask, bias and sink.
+constexpr bool check_scores(Graph& g, const NodeSpec& s, const Inputs& in, Failure& f) {
+  const auto &q = in[0].shape, &k = in[1].shape;
+  std::vector<Dim> scores = {q[0], q[1], q[2], k[2]}, both;
+  if (const Attribute* scale = rule::find(s, key::scale)) {
+    if (scale->number == 0 || !rule::finite(scale->number)) {
+      rule::fail(f, error_kind::bad_attribute, scale->number == 0 ? "scale 0" : "a scale that is not finite",
+                 "a finite scale other than 0");
+      return false;
+    }
+  }
+  std::size_t next = 3;
+  if (rule::get_integer(s, key::has_mask) != 0) {
+    const OutputSpec& m = in[next++];
+    if (m.shape.size() != 4) {
+      rule::fail(f, error_kind::wrong_mask_rank, Text("rank ").append(static_cast<std::int64_t>(m.shape.size())),
+                 "rank 4");
+      return false;
+    }
+    if (!rule::broadcast(g, m.shape, scores, both) || both != scores) {
+      rule::fail(f, error_kind::shape_mismatch, shape_text(g, m.shape), shape_text(g, scores));
+      return false;
+    }
+  }
+  if (rule::get_integer(s, key::has_bias) != 0) {
+    const OutputSpec& b = in[next++];
+    if (!rule::broadcast(g, b.shape, scores, both) || both != scores) {
+      rule::fail(f, error_kind::shape_mismatch, shape_text(g, b.shape), shape_text(g, scores));
+      return false;
+    }
+  }
+  if (rule::get_integer(s, key::has_sink) != 0) {
+    const OutputSpec& sink = in[next++];
+    if (sink.shape.size() != 1 || sink.shape[0] != q[1]) {
+      rule::fail(f, error_kind::shape_mismatch, Text("sink ").append(shape_text(g, sink.shape).view()),
+                 Text("[").append(dim_text(g, q[1]).view()).append("]"));
+      return false;
+    }
   }
   return true;
 }
 
 constexpr Outputs infer_attention(Graph& g, const NodeSpec& s, const Inputs& in, Failure& f) {
-  if (!check_qkv(g, in, f)) return {};
-  const auto &q = in[0].shape, &k = in[1].shape;
-  std::vector<Dim> scores = {q[0], q[1], q[2], k[2]}, out = q, both;
-  std::size_t next = 3;
-  if (rule::get_integer(s, key::has_mask) != 0) {
-    const OutputSpec& m = in[next++];
-    if (m.shape.size() != 4)
-      return rule::fail(f, error_kind::wrong_mask_rank, Text("rank ").append(static_cast<std::int64_t>(m.shape.size())),
-                        "rank 4");
-    if (!rule::broadcast(g, m.shape, scores, both) || both != scores)
-      return rule::fail(f, error_kind::shape_mismatch, shape_text(g, m.shape), shape_text(g, scores));
-  }
-  if (rule::get_integer(s, key::has_bias) != 0) {
-    const OutputSpec& b = in[next++];
-    if (!rule::broadcast(g, b.shape, scores, both) || both != scores)
-      return rule::fail(f, error_kind::shape_mismatch, shape_text(g, b.shape), shape_text(g, scores));
-  }
-  if (rule::get_integer(s, key::has_sink) != 0) {
-    const OutputSpec& sink = in[next++];
-    if (sink.shape.size() != 1 || sink.shape[0] != q[1])
-      return rule::fail(f, error_kind::shape_mismatch, Text("sink ").append(shape_text(g, sink.shape).view()),
-                        Text("[").append(dim_text(g, q[1]).view()).append("]"));
-  }
+  if (!check_qkv(g, in, f) || !check_scores(g, s, in, f)) return {};
+  const auto& q = in[0].shape;
+  std::vector<Dim> out = q;
   out[3] = in[2].shape[3];
   Outputs o = rule::one(out);
   o.push_back({f32, {q[0], q[1], q[2]}});
   return o;
 }
 
-/// Useful: 2·D + 2·Dv for every (query, key) pair that the mask keeps. With a mask the pairs are the symbol
-/// "nonzeros:<mask node>", known at bind.
+/// The (query, key) pairs of one head: with a mask those that it keeps, the symbol "nonzeros:<mask node>", known at
+/// bind.
+constexpr Dim kept_pairs(Graph& g, const NodeSpec& s, const Inputs& in) {
+  if (rule::get_integer(s, key::has_mask) == 0) return g.dims.multiply(in[0].shape[2], in[1].shape[2]);
+  return g.dims.symbol(g.strings.intern(Text("nonzeros:").append(static_cast<std::int64_t>(s.inputs[3].node)).view()));
+}
+
+/// Useful: 2·D + 2·Dv for every (query, key) pair that the mask keeps.
 constexpr Dim flops_attention(Graph& g, const NodeSpec& s, const Inputs& in) {
   const auto &q = in[0].shape, &v = in[2].shape;
-  Dim pairs = g.dims.multiply(q[2], in[1].shape[2]);
-  if (rule::get_integer(s, key::has_mask) != 0)
-    pairs =
-        g.dims.symbol(g.strings.intern(Text("nonzeros:").append(static_cast<std::int64_t>(s.inputs[3].node)).view()));
   const Dim per_pair = g.dims.times(g.dims.add(q[3], v[3]), 2);
-  return g.dims.multiply(g.dims.multiply(g.dims.multiply(q[0], q[1]), pairs), per_pair);
+  return g.dims.multiply(g.dims.multiply(g.dims.multiply(q[0], q[1]), kept_pairs(g, s, in)), per_pair);
 }
 
 struct AttentionOptions {
@@ -100,6 +134,7 @@ struct AttentionOptions {
   Node sink{};                              ///< f32 [heads]: one logit a head that joins the denominator only
   std::optional<scalar::Function> score{};  ///< score_mod(…): applied to each score after bias, before the mask
   std::optional<double> scale{};            ///< default 1 / sqrt(head_dim)
+  std::optional<double> softcap{};          ///< cap · tanh(x / cap), after bias and before `score`
 };
 
 /// softmax(scale · q kᵀ + bias, over the keys that the mask keeps) v. Shapes q [B, H, N, D], k [B, Hkv, M, D], v [B,
@@ -126,6 +161,20 @@ constexpr Node attention(Node q, Node k, Node v, AttentionOptions o = {}, Where 
       number(key::scale, o.scale ? *o.scale : 1.0 / square_root(head_dim ? static_cast<double>(*head_dim) : 1.0)),
       integer(key::has_mask, inputs.size() > 3u + has_bias + has_sink), integer(key::has_bias, has_bias),
       integer(key::has_sink, has_sink)};
+  if (o.softcap) {
+    if (!rule::finite(*o.softcap) || *o.softcap <= 0) {
+      b.fail(op::attention, "",
+             {error_kind::bad_attribute, *o.softcap == 0 ? "softcap 0" : "a softcap that is negative or not finite",
+              "a finite softcap above 0"},
+             where.line());
+      return {&b, {}};
+    }
+    const scalar::Function capped = softcap(*o.softcap);
+    if (o.score)
+      o.score = capped >> *o.score;
+    else
+      o.score = capped;
+  }
   if (o.score) {
     const auto root = static_cast<std::int32_t>(o.score->add_to(b.graph().scalars));
     s.attributes.push_back(scalar_attribute(key::expression, root));

@@ -2,6 +2,8 @@
 // Tables about positions that models are given as inputs: ALiBi's slopes, T5's buckets, ids of positions among padding.
 // Plain functions of the run time; a model reads their results by lookup, embedding or rope.
 
+#include <treadle/graph/op.hpp>
+
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -23,6 +25,45 @@ struct RelativeBuckets {
 /// (Raffel et al. 2020, §2.1). Throws std::invalid_argument for fewer buckets than it needs and for a max_distance that
 /// leaves no room for steps.
 std::int64_t relative_bucket(std::int64_t relative_position, RelativeBuckets o = {});
+
+/// What rotary angles are made of. The fields after `rotary_dim` are those of RopeScaling (ops/rotary.hpp); `length` is
+/// the sequence's, for dynamic_ntk.
+struct RotaryAngles {
+  double base = 10000;
+  std::int64_t rotary_dim = 0;
+  rope_scaling scaling = rope_scaling::none;
+  double factor = 1;
+  std::int64_t original_length = 0;
+  double low = 0, high = 0, magnitude = 0;
+  std::int64_t length = 0;
+};
+struct RotaryFrequencies {
+  std::vector<double> values;  ///< radians a position, one for each pair of channels
+  double magnitude = 1;        ///< of every cosine and sine
+};
+/// base^(−2i/rotary_dim), i < rotary_dim/2 (Su et al. 2021, eq. 15), changed as the scaling says:
+///   linear       all divided by `factor` (Chen et al. 2023, eq. 3–4)
+///   ntk          base · factor^(d/(d−2)), d = rotary_dim: the last pair is interpolated, the first stays (Peng et al.
+///                2024, §3.1)
+///   dynamic_ntk  the same with the factor factor·L/original − (factor − 1), L = max(length, original)
+///   yarn         pair i by ramp between base^… and base^…/factor: kept below the pair that turns `high` times in
+///                original_length positions, divided above the one that turns `low` times; the bounds are rounded
+///                outwards. magnitude 0 stands for 0.1 ln(factor) + 1 (Peng et al. 2024, §3.2–3.4)
+///   llama3       kept where original_length holds more than `high` turns, divided by `factor` below `low` turns, by
+///                the share of turns in between (Llama 3.1)
+/// in the conventions of the Transformers library (modeling_rope_utils), in double.
+RotaryFrequencies rotary_frequencies(const RotaryAngles& a);
+
+/// Where the rows of a projection for rotary queries or keys go when the layout of the pairs changes: row i of the new
+/// weight [heads · head_dim, ·] is row result[i] of the old one. Scores stay as they were when queries and keys are
+/// both changed; the first rotary_dim channels of each head take part. Throws std::invalid_argument for sizes that are
+/// none.
+std::vector<std::int64_t> rope_permutation(std::int64_t heads, std::int64_t head_dim, std::int64_t rotary_dim,
+                                           rope_layout from, rope_layout to);
+
+/// The rows of a row-major matrix (or of a vector) in another order: row i is row rows[i] of `values`. Throws
+/// std::invalid_argument if the values are no whole rows or a row does not exist.
+std::vector<float> permuted_rows(std::span<const float> values, std::span<const std::int64_t> rows);
 
 /// Row by row of [rows, length], the number of kept tokens before each one; 0 where nothing is kept. `keep`: not 0
 /// keeps. Throws std::invalid_argument if the rows have no whole length.

@@ -3,6 +3,7 @@
 // they say what an op means. Shapes are checked by whoever calls (the shape rules in ops/*.hpp, the reference backend).
 
 #include <treadle/graph/op.hpp>
+#include <treadle/ops/position_tables.hpp>
 
 #include <cstdint>
 #include <functional>
@@ -137,6 +138,26 @@ struct AttentionOutputs {
 template <class T>
 AttentionOutputs<T> attention(const AttentionInputs<T>& in);
 
+// --- attention_probe.cpp. `in.v` is not read.
+template <class T>
+struct AttentionProbe {
+  Array<T> weights;           ///< [B, H, N, M]
+  Array<T> entropy;           ///< [B, H, N]
+  Array<T> column_sums;       ///< [B, H, M]
+  Array<T> indices, largest;  ///< [B, H, N, top_k]
+};
+/// Of the weights exp(score − lse), with a sink exp(score − log(exp(lse) + exp(sink))); what `what` does not ask for
+/// stays empty.
+template <class T>
+AttentionProbe<T> attention_probe(const AttentionInputs<T>& in, const Array<T>& lse, probe what, std::int64_t top_k);
+
+// --- relative_bias.cpp
+/// [1, heads, q_len, k_len]: table [buckets, heads] at the bucket of key − query, the last query at the last key unless
+/// top_left.
+template <class T>
+Array<T> relative_bias(const Array<T>& table, std::int64_t q_len, std::int64_t k_len, const RelativeBuckets& buckets,
+                       bool top_left);
+
 // --- linear_attention.cpp
 /// `state` [B, H, D, Dv + 1], where given, is what earlier keys left; it becomes what all keys leave.
 template <class T>
@@ -145,8 +166,8 @@ Array<T> linear_attention(const Array<T>& q, const Array<T>& k, const Array<T>& 
 
 // --- rotary.cpp
 template <class T>
-Array<T> rope(const Array<T>& x, const Array<T>* positions, double base, rope_layout layout, std::int64_t offset,
-              std::int64_t rotary_dim);
+Array<T> rope(const Array<T>& x, const Array<T>* positions, const RotaryAngles& angles, rope_layout layout,
+              std::int64_t offset);
 
 // --- score_attention.cpp
 template <class T>

@@ -2,6 +2,7 @@
 // Every op's shape rule and cost, one line each: what the verifier, the cost report and the text parser look up.
 
 #include <treadle/ops/attention.hpp>
+#include <treadle/ops/attention_probe.hpp>
 #include <treadle/ops/constant.hpp>
 #include <treadle/ops/embedding.hpp>
 #include <treadle/ops/experts.hpp>
@@ -10,6 +11,7 @@
 #include <treadle/ops/gather.hpp>
 #include <treadle/ops/norm.hpp>
 #include <treadle/ops/pool.hpp>
+#include <treadle/ops/relative_bias.hpp>
 #include <treadle/ops/reshape.hpp>
 #include <treadle/ops/score_attention.hpp>
 #include <treadle/ops/self_attention.hpp>
@@ -62,7 +64,9 @@ inline constexpr OpRule op_rules[] = {
     {op::mask, 0, infer_mask},
     {op::mask_to_bias, 1, infer_mask_to_bias},
     {op::select, 2, infer_select},
+    {op::relative_bias, 1, infer_relative_bias},
     {op::attention, 3, infer_attention, flops_attention},
+    {op::attention_probe, 3, infer_attention_probe, flops_attention_probe},
     {op::linear_attention, 3, infer_linear_attention, flops_linear_attention},
     {op::additive_scores, 3, infer_additive_scores, flops_additive_scores},
     {op::random_projection, 0, infer_random_projection},

@@ -69,6 +69,7 @@ constexpr bool refused_option(const AttentionVariant& v, const AttentionInputs& 
   if (o.bias.builder != nullptr) return refuse("a bias", "softmax attention, or no bias");
   if (o.sink.builder != nullptr) return refuse("a sink", "softmax attention, or no sink");
   if (o.score) return refuse("a score function", "softmax attention, or no score function");
+  if (o.softcap) return refuse("a softcap", "softmax attention, or no softcap");
   if (o.scale && !able.scale) return refuse("a scale", "no scale");
   return false;
 }

@@ -87,6 +87,9 @@ constexpr bool attribute_kinds(Context& c, std::int32_t n) {
       case key::value:
       case key::p:
       case key::alpha:
+      case key::low:
+      case key::high:
+      case key::magnitude:
         if (a.kind != AttributeKind::number) return false;
         break;
       case key::begin:
@@ -127,9 +130,10 @@ constexpr int announced(GraphView g, std::int32_t n) {
 constexpr bool arity(Context& c, std::int32_t n) {
   const NodeData& d = c.g.nodes[n];
   const int inputs = d.inputs.count, fixed = rule_of(d.op).least_inputs + announced(c.g, n);
-  const bool two =
+  const bool two =  // lse; the sum; the state; indices and weights
       d.op == op::attention || d.op == op::add_layer_norm || d.op == op::add_rms_norm ||
-      (d.op == op::linear_attention && c.g.get_integer(n, key::has_state) != 0);  // lse; the sum; the state
+      (d.op == op::linear_attention && c.g.get_integer(n, key::has_state) != 0) ||
+      (d.op == op::attention_probe && c.g.get_integer(n, key::probe) == static_cast<std::int64_t>(probe::top_k));
   const int outputs = two ? 2 : 1;
   if (d.op == op::repeat) return true;  // has a rule of its own
   if (d.outputs.count != outputs) return false;
@@ -293,10 +297,12 @@ constexpr bool dtypes(Context& c, std::int32_t n) {
     case op::pool:
     case op::cross_entropy: return c.g.info(c.g.inputs(n)[0]).dtype == f32;
     case op::attention:
+    case op::attention_probe:
     case op::linear_attention:
       for (int i = 0; i < 3; ++i)
         if (c.g.info(c.g.inputs(n)[i]).dtype != f32) return false;
       return true;
+    case op::relative_bias:
     case op::rope: return c.g.info(c.g.inputs(n)[0]).dtype == f32;
     case op::append:
     case op::concatenate:

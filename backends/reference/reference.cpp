@@ -2,6 +2,7 @@
 
 #include <treadle/backends/names.hpp>
 #include <treadle/backends/reference/functions.hpp>
+#include <treadle/ops/rotary.hpp>
 
 #include <algorithm>
 #include <functional>
@@ -286,8 +287,10 @@ class Interpreter {
     return {nullptr, nullptr, std::move(mask)};
   }
 
+  /// Attention, or a probe of it, whose third input is the log-sum-exp.
   std::vector<Held<T>> attention_node(std::int32_t n, Frame& frame) {
     const auto in = g_.inputs(n);
+    const bool probed = g_.nodes[static_cast<std::size_t>(n)].op == op::attention_probe;
     std::size_t next = 3;
     AttentionInputs<T> a{array(frame, in[0]), array(frame, in[1]), array(frame, in[2])};
     if (g_.get_integer(n, key::has_mask) != 0) a.mask = &mask_array(frame, in[next++], a.q.shape[0], a.q.shape[1]);
@@ -301,6 +304,16 @@ class Interpreter {
       a.score = [f](T s, std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t k) {
         return static_cast<T>(f->score(static_cast<double>(s), b, h, q, k));
       };
+    }
+    const std::int64_t heads = a.q.shape[1], kv_heads = a.k.shape[1];
+    if (kv_heads == 0 || heads % kv_heads != 0)
+      throw Error(describe(g_, n) + ": " + std::to_string(heads) + " query heads and " + std::to_string(kv_heads) +
+                  " key heads; the query heads must be a multiple of the key heads");
+    if (probed) {
+      const auto what = static_cast<probe>(g_.get_integer(n, key::probe));
+      AttentionProbe<T> r = attention_probe(a, array(frame, in[2]), what, g_.get_integer(n, key::top_k));
+      if (what == probe::top_k) return {hold(std::move(r.indices)), hold(std::move(r.largest))};
+      return {hold(std::move(what == probe::weights ? r.weights : what == probe::entropy ? r.entropy : r.column_sums))};
     }
     AttentionOutputs<T> result = attention(a);
     return {hold(std::move(result.out)), hold(std::move(result.lse))};
@@ -388,7 +401,13 @@ class Interpreter {
         const Array<T>& mask = mask_array(frame, in[0], rank < 4 ? 1 : shape[rank - 4], rank < 3 ? 1 : shape[rank - 3]);
         return {hold(select(mask, x(1), g_.get_number(n, key::value)))};
       }
-      case op::attention: return attention_node(n, frame);
+      case op::relative_bias:
+        return {hold(
+            relative_bias(x(0), integer(n, key::q_len, frame), integer(n, key::k_len, frame),
+                          {x(0).shape[0], g_.get_integer(n, key::max_distance), g_.get_integer(n, key::causal) == 0},
+                          g_.get_integer(n, key::top_left) != 0))};
+      case op::attention:
+      case op::attention_probe: return attention_node(n, frame);
       case op::linear_attention: {
         next = 3;
         const Array<T>* lengths = optional(key::has_mask);
@@ -402,9 +421,9 @@ class Interpreter {
       case op::rope: {
         next = 1;
         const Array<T>* given = optional(key::has_positions);
-        return {hold(rope(x(0), given, g_.get_number(n, key::base, 10000),
-                          static_cast<rope_layout>(g_.get_integer(n, key::layout)), integer(n, key::offset, frame),
-                          g_.get_integer(n, key::rotary_dim)))};
+        const std::int64_t length = g_.find(n, key::length) != nullptr ? integer(n, key::length, frame) : 0;
+        return {hold(rope(x(0), given, rotary_angles(g_, n, length),
+                          static_cast<rope_layout>(g_.get_integer(n, key::layout)), integer(n, key::offset, frame)))};
       }
       case op::additive_scores: return {hold(additive_scores(x(0), x(1), x(2)))};
       case op::random_projection:

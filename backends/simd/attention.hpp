@@ -62,9 +62,24 @@ class AttentionStrip {
 
   void run() {
     begin();
+    each_tile([&](std::int64_t k0, std::int64_t k1, const std::uint64_t* bits) { tile(k0, k1, bits); });
+    finish();
+  }
+
+ protected:
+  using V = Vec<Isa>;
+  using W = AttentionWork<Isa>;
+  static constexpr int width = V::width;
+  static constexpr std::int64_t ld = Vectors * width;
+  static constexpr float log2e = 1.44269504f;
+  static constexpr float infinity = std::numeric_limits<float>::infinity();
+
+  /// f(k0, k1, bits) for what the strip may see; bits are null where it is all.
+  template <class F>
+  void each_tile(F&& f) {
     if (a_.mask == nullptr) {
       const std::int64_t keys = a_.k.shape[2];
-      for (std::int64_t k = 0; k < keys; k += W::block) tile(k, std::min(k + W::block, keys), nullptr);
+      for (std::int64_t k = 0; k < keys; k += W::block) f(k, std::min(k + W::block, keys), nullptr);
     } else {
       auto stream = a_.mask->stream(b_, h_, q0_, q0_ + count_, W::block, w_.tiles);
       mask::Tile t;
@@ -74,19 +89,10 @@ class AttentionStrip {
           while (t.k0 < t.k1 && *bits == 0) ++t.k0, ++bits;
           while (t.k0 < t.k1 && bits[t.k1 - t.k0 - 1] == 0) --t.k1;
         }
-        if (t.k0 < t.k1) tile(t.k0, t.k1, bits);
+        if (t.k0 < t.k1) f(t.k0, t.k1, bits);
       }
     }
-    finish();
   }
-
- private:
-  using V = Vec<Isa>;
-  using W = AttentionWork<Isa>;
-  static constexpr int width = V::width;
-  static constexpr std::int64_t ld = Vectors * width;
-  static constexpr float log2e = 1.44269504f;
-  static constexpr float infinity = std::numeric_limits<float>::infinity();
 
   void begin() {
     const float* q =
@@ -160,6 +166,20 @@ class AttentionStrip {
         unroll<Vectors>([&](auto v) {
           float* to = w_.s + j * ld + v * width;
           (V::load(to) + x).store(to);
+        });
+      }
+      return;
+    }
+    if (s[2] == 1) {  // the queries of a key lie side by side, as in a bias by distance
+      for (std::int64_t j = 0; j < keys; ++j) {
+        unroll<Vectors>([&](auto v) {
+          const std::int64_t left = count_ - v * width;
+          const float* from = at + v * width + j * s[3];
+          float* to = w_.s + j * ld + v * width;
+          if (left >= width)
+            (V::load(to) + V::load(from)).store(to);
+          else if (left > 0)
+            (V::load(to) + V::load(from, static_cast<int>(left))).store(to);
         });
       }
       return;

@@ -77,6 +77,92 @@ BOOST_AUTO_TEST_CASE(scores_depend_on_distances_alone) {
   BOOST_TEST(difference({{"x", r.at("near")}}, {{"x", r.at("other")}}) > 1e-2);
 }
 
+BOOST_AUTO_TEST_CASE(every_scaling) {
+  const RopeScaling scalings[] = {
+      linear_scaling(3),          ntk_scaling(4),
+      dynamic_ntk_scaling(2, 16), dynamic_ntk_scaling(2, 16, n + 40),
+      yarn_scaling(4, 64),        yarn_scaling(8, 64, {.beta_fast = 8, .beta_slow = 2, .attention_factor = 1.25}),
+      llama3_scaling(8, 128)};
+  Builder b;
+  const Node x = b.input("x", f32, {2, 3, n, 20}), p = b.input("p", i32, {n});
+  int i = 0;
+  for (const RopeScaling& scaling : scalings) {
+    const Text name = Text("y").append(i);
+    b.output(name.view(), rope(x, {.base = 500,
+                                   .layout = i % 2 ? rope_layout::half : rope_layout::interleaved,
+                                   .offset = 3,
+                                   .rotary_dim = i % 3 ? 20 : 12,
+                                   .scaling = scaling}));
+    ++i;
+  }
+  b.output("given", rope(x, {.positions = p, .scaling = yarn_scaling(2, 32)}));
+  b.output("given_length", rope(x, {.positions = p, .scaling = dynamic_ntk_scaling(2, 4, n)}));
+  const Graph g = b.finish();
+  for (const std::int64_t length : {0, 1, 15, 40}) check(g, {{"n", length}}, 1e-5);
+}
+
+BOOST_AUTO_TEST_CASE(scaled_angles) {
+  // Linear by 2 at position 2p is plain at p; a magnitude multiplies what turns and nothing else.
+  Builder b;
+  const Node x = b.input("x", f32, {1, 1, 1, 8});
+  b.output("plain", rope(x, {.offset = 7}));
+  b.output("linear", rope(x, {.offset = 14, .scaling = linear_scaling(2)}));
+  b.output("turned", rope(x, {.offset = 7, .rotary_dim = 4}));
+  b.output("larger", rope(x, {.offset = 7, .rotary_dim = 4, .scaling = yarn_scaling(1, 64, {.attention_factor = 3})}));
+  Results r = run(b.finish(), {}, {}, {.backend = "simd"}, 3);
+  BOOST_TEST(r["plain"] == r["linear"], boost::test_tools::per_element());
+  for (std::size_t i = 0; i < 8; ++i) BOOST_TEST(std::abs(r["larger"][i] - (i < 4 ? 3 : 1) * r["turned"][i]) < 1e-6);
+}
+
+BOOST_AUTO_TEST_CASE(bad_scalings) {
+  const auto mistake = [](RopeOptions o) {
+    Builder b;
+    const Node x = b.input("x", f32, {1, 1, n, 8});
+    if (o.rotary_dim == 8) o.positions = b.input("p", i32, {n});
+    b.output("y", rope(x, o));
+    const Graph g = b.finish();
+    return g.error ? std::string(g.strings[g.error.got]) + " | " + std::string(g.strings[g.error.expected]) : "";
+  };
+  const std::string factor = "the factor of the scaling | a finite factor of at least 1";
+  for (const double f : {0.0, 0.5, -1.0, static_cast<double>(INFINITY), static_cast<double>(NAN)}) {
+    BOOST_TEST(mistake({.scaling = linear_scaling(f)}) == factor);
+    BOOST_TEST(mistake({.scaling = yarn_scaling(f, 10)}) == factor);
+  }
+  BOOST_TEST(mistake({.base = 0}) == "the base | a finite base above 0");
+  BOOST_TEST(mistake({.base = 1, .scaling = yarn_scaling(2, 10)}) == "the base | a base above 1 for this scaling");
+  BOOST_TEST(mistake({.scaling = dynamic_ntk_scaling(2, 0)}) == "original_length of the scaling | at least 1 position");
+  BOOST_TEST(mistake({.scaling = llama3_scaling(8, 100, 4, 4)}) ==
+             "the bounds of the scaling | 0 < low < high, both finite");
+  BOOST_TEST(mistake({.scaling = yarn_scaling(2, 10, {.attention_factor = -1})}) ==
+             "the magnitude of the scaling | a finite magnitude above 0, or 0 for the default");
+  BOOST_TEST(mistake({.rotary_dim = 8, .scaling = dynamic_ntk_scaling(2, 10)}) ==
+             "dynamic_ntk with given positions | a length of the scaling");
+}
+
+BOOST_AUTO_TEST_CASE(permuted_weights_give_the_same_scores_in_the_other_layout) {
+  const auto scores = [](rope_layout layout) {
+    Builder b;
+    const Node x = b.input("x", f32, {2, n, 16});
+    const auto turned = [&](const char* leaf) {
+      return rope(split_heads(linear(leaf, x, {.width = 30}), 3), {.layout = layout, .rotary_dim = 8});
+    };
+    b.output("y", matmul(turned("q"), transpose(turned("k"))));
+    return b.finish();
+  };
+  const Graph half = scores(rope_layout::half), pairs = scores(rope_layout::interleaved);
+  const Parameters p = Parameters::random(half, 4);
+  Parameters permuted;
+  const auto rows = rope_permutation(3, 10, 8, rope_layout::half, rope_layout::interleaved);
+  for (const std::string& name : p.names()) {
+    const TensorView t = p.find(name);
+    permuted.own(name, {t.shape.begin(), t.shape.begin() + t.rank},
+                 permuted_rows({t.as<const float>(), static_cast<std::size_t>(t.size())}, rows));
+  }
+  const Results want = run(half, p, {{"n", 9}}, {.backend = "simd"}, 6);
+  BOOST_TEST(difference(run(pairs, permuted, {{"n", 9}}, {.backend = "simd"}, 6), want) < 1e-6);
+  BOOST_TEST(difference(run(pairs, p, {{"n", 9}}, {.backend = "simd"}, 6), want) > 1e-3);
+}
+
 BOOST_AUTO_TEST_CASE(layers_share_their_angles) {
   Builder b;
   Node x = b.input("x", f32, {2, n, 24});

@@ -1,0 +1,13 @@
+// expect: model_has_a_bad_attribute<.*in_op<10>\{"attention"\}.*softcap 0.*a finite softcap above 0.*line\{10\}
+#include <treadle/graph/builder.hpp>
+
+#include "model.hpp"
+
+using namespace treadle;
+inline constexpr auto bad = [] {
+  Builder g;
+  const Node q = g.input("q", f32, {batch, 4, seq, 8}), k = g.input("k", f32, {batch, 4, seq, 8});
+  g.output("y", attention(q, k, k, {.softcap = 0.0}));
+  return g.finish();
+};
+struct Bad : Declared<bad> {};
