@@ -23,7 +23,7 @@ constexpr Function then(const Function& first, const Function& second) {
     if (n.a >= 0) n.a = at[static_cast<std::size_t>(n.a)];
     if (n.b >= 0) n.b = at[static_cast<std::size_t>(n.b)];
     if (n.c >= 0) n.c = at[static_cast<std::size_t>(n.c)];
-    if (n.op == Op::lookup) n.name_first = pool.intern_name(from.name(n));
+    if (reads_table(n.op)) n.name_first = pool.intern_name(from.name(n));
     at.push_back(pool.intern(n));
   }
   return {pool, at.back()};
