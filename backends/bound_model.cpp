@@ -354,11 +354,16 @@ void BoundModel::Implementation::describe_steps() const {
       info.form = "all keys";
     }
     if (const auto* l = std::get_if<plan::Call<kernel::LinearAttention>>(&s.call)) {
-      const bool quadratic = l->kernel->run == kernels->linear_attention_quadratic.run;
+      const bool quadratic = l->kernel->run == kernels->linear_attention_quadratic.run,
+                 recurrent = l->kernel->run == kernels->linear_attention_recurrent.run;
       info.form = quadratic             ? "quadratic, without a state"
+                  : recurrent           ? "token by token, with a running state"
                   : l->arguments.causal ? "chunks with a running state"
                                         : "one state over all keys";
     }
+    if (const auto* r = std::get_if<plan::Call<kernel::RecurrentAttention>>(&s.call))
+      info.form = r->kernel->run == kernels->recurrent_attention_recurrent.run ? "token by token, with a running state"
+                                                                               : "chunks with a running state";
     for (const plan::Operand& o : s.operands) {
       const plan::Buffer& b = p.buffers[static_cast<std::size_t>(o.view.buffer)];
       if (!o.written || b.place != plan::Place::arena) continue;

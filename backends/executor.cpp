@@ -132,6 +132,8 @@ void Executor::make_masks() {
       if (s.mask >= 0) a->mask = masks_[static_cast<std::size_t>(s.mask)].tiles.get();
       if (s.score >= 0) a->score = scores_[static_cast<std::size_t>(s.score)].program.get();
     }
+    if (auto* m = std::get_if<Call<kernel::Map>>(&s.call))
+      m->arguments.function = scores_[static_cast<std::size_t>(s.score)].program.get();
     if (auto* m = std::get_if<Call<kernel::MaskValues>>(&s.call))
       m->arguments.mask = masks_[static_cast<std::size_t>(s.mask)].tiles.get();
   }

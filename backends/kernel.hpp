@@ -45,8 +45,6 @@ struct Attention {
   const mask::Tiles* mask = nullptr;           ///< hooks 2 and 3: the tile iterator and the bits of partial tiles
 };
 
-/// exponentials: q and k hold exponents; exp is taken relative to the query's largest one and to the largest one of the
-/// keys so far, which cancel.
 /// What attention's weights exp(score − lse) were, in one pass over its tiles. The tensors that are given are written.
 struct AttentionProbe {
   Attention scores;             ///< as the attention was called, but without v and out; lse is read
@@ -57,18 +55,41 @@ struct AttentionProbe {
                                 ///< and 0 where there are fewer keys
 };
 
-enum class Feature : std::uint8_t { elu_plus_one, relu, exponentials };
+/// exponentials: q and k hold exponents. Every feature of the keys is kept relative to its own largest exponent so far,
+/// and every query relative to the largest sum of its exponent and that one; both cancel, and nothing that matters
+/// overflows or underflows.
+enum class Feature : std::uint8_t { elu_plus_one, relu, exponentials, identity };
 
 /// Linear attention (Katharopoulos et al. 2020, eq. 4–9): out_i = φ(q_i) S / (φ(q_i)·z + eps), causal or over all keys;
-/// the causal form works in chunks. A zero denominator gives output 0.
+/// the causal form works in chunks, or token by token. A zero denominator gives output 0.
 struct LinearAttention {
   TensorView q, k, v, out;  ///< as in Attention
-  TensorView state;  ///< optional, f32 [batch, heads, head_dim, value_dim + 1]: S and z, read and updated in place
+  /// optional, f32 [batch, heads, head_dim, value_dim + 1], unit stride on the last dim: S and z, read and updated in
+  /// place. With exponentials one column more: the exponent that each row is relative to.
+  TensorView state;
   TensorView key_lengths;  ///< optional, i32 [batch]
   Feature feature = Feature::elu_plus_one;
   bool causal = false;
   float eps = 0.0f;
   std::int32_t chunk = 0;  ///< 0: the kernel chooses
+};
+
+/// S = diag(exp g_t) S, u = v_t or, with beta, β_t (v_t − Sᵀ k_t), S = S + k_t uᵀ, out_t = scale · Sᵀ q_t: retention
+/// (Sun et al. 2023), gated linear attention (Yang et al. 2024), the delta rule (Yang et al. 2024) and both together
+/// (Yang et al. 2025). S has a row for each channel of the keys. A gate of −inf clears its row, NaN included.
+struct RecurrentAttention {
+  TensorView q, k, v, out;  ///< as in Attention, with k_len = q_len
+  TensorView log_gate;      ///< optional, f32 [batch, heads, length, head_dim]; the last stride is 1 or 0
+  TensorView beta;          ///< optional, f32 [batch, heads, length], any strides
+  TensorView initial;       ///< optional, f32 [batch, heads, head_dim, value_dim]: S before; zeros without it
+  TensorView state;         ///< optional: S after; may be the memory of `initial`
+  float scale = 1.0f;
+};
+
+/// out = f(x), a traced function of one number.
+struct Map {
+  TensorView x, out;  ///< [rows, width]; may be the same memory
+  const scalar::TileProgram* function = nullptr;
 };
 
 enum class Unary : std::uint8_t {
@@ -288,6 +309,9 @@ struct Table {
   Kernel<AttentionProbe> attention_probe;
   Kernel<LinearAttention> linear_attention_quadratic;  ///< the same results without a state: for short sequences
   Kernel<LinearAttention> linear_attention;
+  Kernel<LinearAttention> linear_attention_recurrent;        ///< token by token: for short sequences with a state
+  Kernel<RecurrentAttention> recurrent_attention;            ///< in chunks
+  Kernel<RecurrentAttention> recurrent_attention_recurrent;  ///< token by token
   Kernel<Linear> linear;
   Kernel<MatMul> matmul;
   Kernel<LayerNorm> layer_norm;
@@ -299,6 +323,7 @@ struct Table {
   Kernel<CrossEntropy> cross_entropy;
   Kernel<Pool> pool;
   Kernel<Elementwise> elementwise;
+  Kernel<Map> map;
   Kernel<Combine> combine;
   Kernel<Copy> copy;
   Kernel<Embedding> embedding;

@@ -71,6 +71,8 @@ void Planner::lower(std::int32_t n) {
     case op::attention: return attention(n);
     case op::attention_probe: return attention_probe(n);
     case op::linear_attention: return linear_attention(n);
+    case op::recurrent_attention: return recurrent_attention(n);
+    case op::map: return map(n);
     case op::rope: return rope(n);
     case op::additive_scores: return additive_scores(n);
     case op::random_projection: return random_projection(n);

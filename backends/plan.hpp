@@ -32,14 +32,15 @@ struct Call {
 
 using AnyCall =
     std::variant<Call<kernel::Attention>, Call<kernel::AttentionProbe>, Call<kernel::RelativeBias>,
-                 Call<kernel::LinearAttention>, Call<kernel::Linear>, Call<kernel::MatMul>, Call<kernel::LayerNorm>,
-                 Call<kernel::RmsNorm>, Call<kernel::Softmax>, Call<kernel::LogSoftmax>, Call<kernel::LogSumExp>,
-                 Call<kernel::ArgMax>, Call<kernel::CrossEntropy>, Call<kernel::SumLosses>, Call<kernel::Pool>,
-                 Call<kernel::Gather>, Call<kernel::Elementwise>, Call<kernel::Combine>, Call<kernel::Copy>,
-                 Call<kernel::Embedding>, Call<kernel::MaskValues>, Call<kernel::Select>, Call<kernel::AddNorm>,
-                 Call<kernel::EmbeddingSum>, Call<kernel::GatedLinear>, Call<kernel::Rope>, Call<kernel::RotaryTable>,
-                 Call<kernel::AdditiveScores>, Call<kernel::RandomFeatures>, Call<kernel::ChooseExperts>,
-                 Call<kernel::GroupByExpert>, Call<kernel::ExpertLinear>, Call<kernel::MixExperts>>;
+                 Call<kernel::LinearAttention>, Call<kernel::RecurrentAttention>, Call<kernel::Map>,
+                 Call<kernel::Linear>, Call<kernel::MatMul>, Call<kernel::LayerNorm>, Call<kernel::RmsNorm>,
+                 Call<kernel::Softmax>, Call<kernel::LogSoftmax>, Call<kernel::LogSumExp>, Call<kernel::ArgMax>,
+                 Call<kernel::CrossEntropy>, Call<kernel::SumLosses>, Call<kernel::Pool>, Call<kernel::Gather>,
+                 Call<kernel::Elementwise>, Call<kernel::Combine>, Call<kernel::Copy>, Call<kernel::Embedding>,
+                 Call<kernel::MaskValues>, Call<kernel::Select>, Call<kernel::AddNorm>, Call<kernel::EmbeddingSum>,
+                 Call<kernel::GatedLinear>, Call<kernel::Rope>, Call<kernel::RotaryTable>, Call<kernel::AdditiveScores>,
+                 Call<kernel::RandomFeatures>, Call<kernel::ChooseExperts>, Call<kernel::GroupByExpert>,
+                 Call<kernel::ExpertLinear>, Call<kernel::MixExperts>>;
 
 /// The scores that a step computes: those of attention or of a probe; nullptr for other steps.
 inline kernel::Attention* scores_of(AnyCall& call) {

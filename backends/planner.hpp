@@ -137,8 +137,10 @@ class Planner {
   /// Into the arguments of the last step.
   void set_scores(std::int32_t n, kernel::Attention& a, const View& q, const View& k, const ScoreInputs& given);
   void linear_attention(std::int32_t n);
-  const kernel::Kernel<kernel::LinearAttention>& form_of(const View& q, const View& k, const View& v,
-                                                         bool causal) const;
+  const kernel::Kernel<kernel::LinearAttention>& form_of(const View& q, const View& k, const View& v, bool causal,
+                                                         bool state) const;
+  void recurrent_attention(std::int32_t n);
+  void map(std::int32_t n);
   void rope(std::int32_t n);
   View rotary_table(std::int32_t n);
   void additive_scores(std::int32_t n);

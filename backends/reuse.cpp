@@ -42,7 +42,7 @@ bool may_overwrite(const Step& s, const Operand& written, const Operand& read) {
   if (const auto* linear = std::get_if<Call<kernel::Linear>>(&s.call))
     return read.tensor == &linear->arguments.residual;
   return std::holds_alternative<Call<kernel::Elementwise>>(s.call) ||
-         std::holds_alternative<Call<kernel::Combine>>(s.call) ||
+         std::holds_alternative<Call<kernel::Map>>(s.call) || std::holds_alternative<Call<kernel::Combine>>(s.call) ||
          std::holds_alternative<Call<kernel::LayerNorm>>(s.call) ||
          std::holds_alternative<Call<kernel::RmsNorm>>(s.call) ||
          std::holds_alternative<Call<kernel::Softmax>>(s.call) ||

@@ -181,7 +181,8 @@ std::vector<std::int64_t> with_front(std::vector<std::int64_t> shape, std::size_
 }
 
 CallGraph graph_of(const io::Call& call) {
-  for (const auto* family : {&attention_calls(), &elementwise_calls(), &layer_calls(), &sequence_calls()}) {
+  for (const auto* family :
+       {&attention_calls(), &elementwise_calls(), &layer_calls(), &recurrent_calls(), &sequence_calls()}) {
     const auto found = family->find(call.op);
     if (found == family->end()) continue;
     CallBuilder b(call);

@@ -101,6 +101,7 @@ using CallFunction = void (*)(CallBuilder&);
 const std::map<std::string, CallFunction>& attention_calls();
 const std::map<std::string, CallFunction>& elementwise_calls();
 const std::map<std::string, CallFunction>& layer_calls();
+const std::map<std::string, CallFunction>& recurrent_calls();
 const std::map<std::string, CallFunction>& sequence_calls();
 
 /// The activation of a feed-forward case; "swiglu" and its kin name that of the gate.

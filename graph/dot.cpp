@@ -36,7 +36,8 @@ std::string_view colour(op o) {
     case op::select: return "#f7efc4";
     case op::attention:
     case op::attention_probe:
-    case op::linear_attention: return "#f8d9b8";
+    case op::linear_attention:
+    case op::recurrent_attention: return "#f8d9b8";
     default: return "#ffffff";
   }
 }

@@ -37,6 +37,7 @@ enum class op : std::uint8_t {
   linear,   ///< (x, weight [out, in], bias?, residual?)
   matmul,   ///< (a, b)
   activation,
+  map,   ///< f(x), elementwise: a traced function
   rope,  ///< (x, positions?): rotary positions
   // over the last dim
   softmax,
@@ -54,16 +55,17 @@ enum class op : std::uint8_t {
   attention,        ///< (q, k, v, mask?, bias?, sink?) → out, lse
   attention_probe,  ///< (q, k, lse, mask?, bias?, sink?): what attention's weights were
   linear_attention,
-  additive_scores,    ///< (q, k, v): v·tanh(q_i + k_j)
-  random_projection,  ///< (): orthogonal Gaussian rows, made at bind
-  random_features,    ///< (x, projection): exponents of positive random features
-  moe,                ///< (x, router, up, down, gate?): mixture of experts
-  layer_norm,         ///< (x, gamma?, beta?)
-  rms_norm,           ///< (x, gamma?)
-  add_layer_norm,     ///< (x, y, gamma?, beta?) → x + y, and its normalised rows
-  add_rms_norm,       ///< (x, y, gamma?) → x + y, and its normalised rows
-  embedding_sum,      ///< (table, ids, rows, gamma?, beta?): table rows by id + rows, normalised if `normalise` says so
-  gated_linear,       ///< (x, gate weight, weight, gate bias?, bias?): function(x Wgᵀ + bg) · (x Wᵀ + b)
+  recurrent_attention,  ///< (q, k, v, log_gate?, beta?, state?) → out, state: retention, gated and delta rules
+  additive_scores,      ///< (q, k, v): v·tanh(q_i + k_j)
+  random_projection,    ///< (): orthogonal Gaussian rows, made at bind
+  random_features,      ///< (x, projection): exponents of positive random features
+  moe,                  ///< (x, router, up, down, gate?): mixture of experts
+  layer_norm,           ///< (x, gamma?, beta?)
+  rms_norm,             ///< (x, gamma?)
+  add_layer_norm,       ///< (x, y, gamma?, beta?) → x + y, and its normalised rows
+  add_rms_norm,         ///< (x, y, gamma?) → x + y, and its normalised rows
+  embedding_sum,  ///< (table, ids, rows, gamma?, beta?): table rows by id + rows, normalised if `normalise` says so
+  gated_linear,   ///< (x, gate weight, weight, gate bias?, bias?): function(x Wgᵀ + bg) · (x Wᵀ + b)
 };
 
 // clang-format off: one a line, in the order above
@@ -94,6 +96,7 @@ inline constexpr std::string_view op_names[] = {
     "linear",
     "matmul",
     "activation",
+    "map",
     "rope",
     "softmax",
     "log_softmax",
@@ -108,6 +111,7 @@ inline constexpr std::string_view op_names[] = {
     "attention",
     "attention_probe",
     "linear_attention",
+    "recurrent_attention",
     "additive_scores",
     "random_projection",
     "random_features",
@@ -217,6 +221,7 @@ enum class key : std::uint8_t {
   rotary_dim,  ///< integer: the channels that rotate
   has_positions,
   has_gate,
+  has_beta,
   has_state,
   top_k,            ///< integer: experts of a token
   renormalise,      ///< integer: 0 or 1
@@ -277,6 +282,7 @@ inline constexpr std::string_view key_names[] = {
     "rotary_dim",
     "has_positions",
     "has_gate",
+    "has_beta",
     "has_state",
     "top_k",
     "renormalise",

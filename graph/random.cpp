@@ -305,8 +305,39 @@ class Generator {
                  integer(key::function, static_cast<std::int64_t>(activation::silu)), integer(key::has_gate, gated)},
                 {shape(x)});
   }
+  /// Retention, gates, the delta rule; keys of length below 1 keep it stable.
+  Value recurrent_attention(Value q, Value k, Value v) {
+    const auto apply = [&](activation f, Value x) {
+      return unary(op::activation, x, {integer(key::function, static_cast<std::int64_t>(f))});
+    };
+    k = unary(op::softmax, k);
+    const bool gate = chance(70), beta = chance(50), state = chance(30);
+    std::vector<Value> inputs{q, k, v};
+    if (gate && chance(50)) {
+      inputs.push_back(scaled(apply(activation::softplus, q), -0.5));
+    } else if (gate) {
+      inputs.push_back(node(op::constant, {}, {number(key::value, -0.125)}, {{n(1), shape(q)[1], n(1), n(1)}}));
+    }
+    const Shape steps{shape(q)[0], shape(q)[1], shape(q)[2]};
+    if (beta) inputs.push_back(apply(activation::sigmoid, node(op::logsumexp, {q}, {}, {steps})));
+    if (state) inputs.push_back(matmul(transposed(k), v));
+    Shape out = shape(q), after = shape(q);
+    out[3] = after[3] = shape(v)[3];
+    after[2] = shape(q)[3];
+    return node(op::recurrent_attention, inputs,
+                {number(key::scale, 0.5), integer(key::has_gate, gate), integer(key::has_beta, beta),
+                 integer(key::has_state, state)},
+                {out, after});
+  }
+  /// f(x) for a function that a user might write: x where it is positive, x/4 elsewhere.
+  Value mapped(Value x) {
+    scalar::Pool& pool = g_.scalars;
+    const int root = scalar::trace_feature(pool, [](auto v) { return where(v > 0.0, v, v * 0.25); });
+    return node(op::map, {x}, {scalar_attribute(key::expression, root)}, {shape(x)});
+  }
   Value linear_attention(Value q, Value k, Value v) {
     if (chance(30)) return favor_attention(q, k, v);
+    if (shape(k)[2] == seq_ && chance(35)) return recurrent_attention(q, k, v);
     Shape out = shape(q);
     out[3] = shape(v)[3];
     const bool causal = shape(k)[2] == seq_ && chance(50), lengths = chance(25);
@@ -456,7 +487,7 @@ class Generator {
   void piece() {
     const Value x = any();
     Value y;
-    switch (pick(28)) {
+    switch (pick(29)) {
       case 0: y = linear(x, random_width(), chance(50)); break;
       case 1: {
         y = activated(linear(x, random_width(), chance(50)));
@@ -518,6 +549,7 @@ class Generator {
       case 25: y = gathered(x); break;
       case 26: y = pooled(x); break;
       case 27: y = sum(x, small_constant(width(x))); break;
+      case 28: y = mapped(x); break;
       default: y = static_cast<int>(levels_.size()) <= options_.depth ? repeat() : norm(x); break;
     }
     here().pool.push_back(y);

@@ -3,6 +3,7 @@
 
 #include <treadle/ops/layout.hpp>
 #include <treadle/ops/linear.hpp>
+#include <treadle/ops/map.hpp>
 #include <treadle/ops/mask.hpp>
 #include <treadle/ops/rotary.hpp>
 #include <treadle/ops/scores.hpp>
@@ -192,10 +193,15 @@ constexpr Outputs infer_linear_attention(Graph& g, const NodeSpec& s, const Inpu
   if (!check_qkv(g, in, f)) return {};
   const auto &q = in[0].shape, &v = in[2].shape;
   const bool has_state = rule::get_integer(s, key::has_state) != 0;
-  if (static_cast<activation>(rule::get_integer(s, key::function)) == activation::exp) {
+  const auto feature = static_cast<activation>(rule::get_integer(s, key::function));
+  if (feature != activation::none && feature != activation::elu_plus_one && feature != activation::relu &&
+      feature != activation::exp)
+    return rule::fail(f, error_kind::bad_attribute, Text("feature ").append(name(feature)),
+                      "none, elu_plus_one, relu or exp; map() for others");
+  const bool exponents = feature == activation::exp;
+  if (exponents) {
     // Exponentials are scaled by their maxima, which cancel in the quotient and nowhere else.
     const Attribute* eps = rule::find(s, key::eps);
-    if (has_state) return rule::fail(f, error_kind::bad_attribute, "a state with feature exp", "another feature");
     if (eps != nullptr && eps->number != 0)
       return rule::fail(f, error_kind::bad_attribute, "an eps with feature exp", "eps 0");
   }
@@ -204,7 +210,7 @@ constexpr Outputs infer_linear_attention(Graph& g, const NodeSpec& s, const Inpu
   Outputs o = rule::one(out);
   if (has_state) {
     const auto& state = in.back();
-    const std::vector<Dim> wanted = {q[0], q[1], q[3], g.dims.add(v[3], g.dims.number(1))};
+    const std::vector<Dim> wanted = {q[0], q[1], q[3], g.dims.add(v[3], g.dims.number(exponents ? 2 : 1))};
     if (state.shape != wanted)
       return rule::fail(f, error_kind::shape_mismatch, Text("state ").append(shape_text(g, state.shape).view()),
                         shape_text(g, wanted));
@@ -220,12 +226,16 @@ constexpr Dim flops_linear_attention(Graph& g, const NodeSpec& s, const Inputs& 
 
 struct LinearAttentionOptions {
   bool causal = false;
-  /// elu_plus_one, relu, or exp: exponents of positive features (random_features), which are stabilised by their
-  /// maxima.
+  /// elu_plus_one; relu; exp: q and k hold exponents of positive features (random_features), which are stabilised by
+  /// their maxima; none: q and k hold φ(q) and φ(k), made by nodes of any kind.
   activation feature = activation::elu_plus_one;
+  /// feature_map([](auto x) { … }): φ as a function of one number, in the place of `feature`.
+  std::optional<scalar::Function> feature_map{};
   double eps = 0;      ///< added to the denominator
   Node key_lengths{};  ///< i32 [batch]
-  Node state{};        ///< f32 [batch, heads, head_dim, value_dim + 1]: what earlier keys left; see the result's state
+  /// f32 [batch, heads, head_dim, value_dim + 1], with feature exp value_dim + 2: what earlier keys left, zeros at
+  /// first; see the result's state.
+  Node state{};
 };
 
 /// A node, and what its keys leave for the next call.
@@ -234,11 +244,16 @@ struct LinearAttentionResult {
 };
 
 /// As linear_attention below, from a state that earlier keys left: S = Σ φ(k_j) v_jᵀ, and Σ φ(k_j) as its last column.
-/// `o.state` must be given. A model keeps it by `append(state, result.state, 2, 0)` (Katharopoulos et al. 2020, eq.
-/// 16–20).
+/// With feature exp both are relative to the exponents in one column more. `o.state` must be given. A model keeps it by
+/// `append(state, result.state, 2, 0)` (Katharopoulos et al. 2020, eq. 16–20).
 constexpr LinearAttentionResult linear_attention_from(Node q, Node k, Node v, LinearAttentionOptions o,
                                                       Where where = Where::current()) {
   Builder& b = *q.builder;
+  if (o.feature_map) {
+    q = map(q, *o.feature_map, where);
+    k = map(k, *o.feature_map, where);
+    o.feature = activation::none;
+  }
   NodeSpec s = rule::spec(op::linear_attention, "", b, where);
   std::vector<Node> inputs{q, k, v};
   const bool lengths = o.key_lengths.builder != nullptr, state = o.state.builder != nullptr;
@@ -252,7 +267,7 @@ constexpr LinearAttentionResult linear_attention_from(Node q, Node k, Node v, Li
 }
 
 /// φ(q_i) Σ φ(k_j) v_jᵀ / (φ(q_i)·Σ φ(k_j) + eps) over all keys, or j ≤ i if causal (Katharopoulos et al. 2020, eq.
-/// 4–9).
+/// 4–9). A φ that is not positive may make the denominator small or 0; a denominator of 0 gives 0.
 constexpr Node linear_attention(Node q, Node k, Node v, LinearAttentionOptions o = {}, Where where = Where::current()) {
   return linear_attention_from(q, k, v, o, where).out;
 }

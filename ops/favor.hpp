@@ -54,16 +54,22 @@ struct FavorOptions {
   std::int64_t features = 256;
   bool causal = false;
   std::int64_t seed = 0;  ///< of the projection
-  Node projection{};      ///< [features, head_dim]; given, it takes the place of features and seed
-  Node key_lengths{};     ///< i32 [batch]
+  /// Both exp(+w·x) and exp(−w·x) for each of the `features` rows w: twice the features of less variance for the same
+  /// number of random rows (Choromanski et al. 2021, lemma 1, the second estimator).
+  bool hyperbolic = false;
+  /// [features, head_dim]; given, it takes the place of features and seed. To draw anew between runs make it an input,
+  /// and fill it with reference::random_projection<float>(features, head_dim, seed).
+  Node projection{};
+  Node key_lengths{};  ///< i32 [batch]
+  Node state{};        ///< f32 [batch, heads, features (twice if hyperbolic), value_dim + 2]; see favor_attention_from
 };
 
-/// softmax(q kᵀ / √head_dim) v, approximated in time linear in the length: φ(q) (φ(k)ᵀ v) over φ(q) Σ φ(k), with φ the
-/// positive random features. Shapes as in attention. Exponents are taken relative to each query's largest one, and to
-/// one common value over the keys seen so far; both cancel (Choromanski et al. 2021, eq. 5–6 and §3.2).
-constexpr Node favor_attention(Node q, Node k, Node v, FavorOptions o = {}, Where where = Where::current()) {
+/// As favor_attention below, from a state that earlier keys left (`o.state`, zeros at first).
+constexpr LinearAttentionResult favor_attention_from(Node q, Node k, Node v, FavorOptions o = {},
+                                                     Where where = Where::current()) {
   Builder& b = *q.builder;
-  if (!b.usable(q) || !b.usable(k) || !b.usable(v)) return {&b, {}};
+  const Node none{&b, {}};
+  if (!b.usable(q) || !b.usable(k) || !b.usable(v)) return {none, none};
   Node projection = o.projection;
   if (projection.builder == nullptr) {
     const auto shape = b.shape(q);
@@ -71,12 +77,23 @@ constexpr Node favor_attention(Node q, Node k, Node v, FavorOptions o = {}, Wher
     if (!dim) {
       b.fail(op::random_projection, "", {error_kind::wrong_width, "a head_dim unknown at compile time", "a number"},
              where.line());
-      return {&b, {}};
+      return {none, none};
     }
     projection = random_projection(b, o.features, *dim, o.seed, where);
   }
-  return linear_attention(random_features(q, projection, where), random_features(k, projection, where), v,
-                          {.causal = o.causal, .feature = activation::exp, .key_lengths = o.key_lengths}, where);
+  // exp(−w·x) is the feature of −w.
+  if (o.hyperbolic) projection = concatenate({projection, scale(projection, -1, where)}, 0, where);
+  return linear_attention_from(
+      random_features(q, projection, where), random_features(k, projection, where), v,
+      {.causal = o.causal, .feature = activation::exp, .key_lengths = o.key_lengths, .state = o.state}, where);
+}
+
+/// softmax(q kᵀ / √head_dim) v, approximated in time linear in the length: φ(q) (φ(k)ᵀ v) over φ(q) Σ φ(k), with φ the
+/// positive random features. Shapes as in attention. Each feature of the keys is kept relative to its largest exponent
+/// so far, each query relative to its largest sum with those; both cancel, and nothing overflows or underflows
+/// (Choromanski et al. 2021, eq. 5–7 and §3.2).
+constexpr Node favor_attention(Node q, Node k, Node v, FavorOptions o = {}, Where where = Where::current()) {
+  return favor_attention_from(q, k, v, o, where).out;
 }
 
 }  // namespace treadle

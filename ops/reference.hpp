@@ -159,10 +159,25 @@ Array<T> relative_bias(const Array<T>& table, std::int64_t q_len, std::int64_t k
                        bool top_left);
 
 // --- linear_attention.cpp
-/// `state` [B, H, D, Dv + 1], where given, is what earlier keys left; it becomes what all keys leave.
+/// `state` [B, H, D, Dv + 1], where given, is what earlier keys left; it becomes what all keys leave. With exponents it
+/// has one column more: the exponent that each row is relative to.
 template <class T>
 Array<T> linear_attention(const Array<T>& q, const Array<T>& k, const Array<T>& v, const Array<T>* key_lengths,
                           activation feature, bool causal, double eps, Array<T>* state = nullptr);
+
+// --- recurrent_attention.cpp
+template <class T>
+struct RecurrentInputs {
+  const Array<T>& q;                   ///< [B, H, N, D]
+  const Array<T>& k;                   ///< [B, Hkv, N, D]
+  const Array<T>& v;                   ///< [B, Hkv, N, Dv]
+  const Array<T>* log_gate = nullptr;  ///< broadcasts to [B, H, N, D]
+  const Array<T>* beta = nullptr;      ///< [B, H, N]
+  double scale = 1;
+};
+/// `state` [B, H, D, Dv] is what earlier tokens left; it becomes what all tokens leave.
+template <class T>
+Array<T> recurrent_attention(const RecurrentInputs<T>& in, Array<T>& state);
 
 // --- rotary.cpp
 template <class T>

@@ -9,8 +9,11 @@
 #include <treadle/ops/favor.hpp>
 #include <treadle/ops/feed_forward.hpp>
 #include <treadle/ops/gather.hpp>
+#include <treadle/ops/map.hpp>
 #include <treadle/ops/norm.hpp>
 #include <treadle/ops/pool.hpp>
+#include <treadle/ops/recurrent_attention.hpp>
+#include <treadle/ops/recurrent_layers.hpp>
 #include <treadle/ops/relative_bias.hpp>
 #include <treadle/ops/reshape.hpp>
 #include <treadle/ops/score_attention.hpp>
@@ -54,6 +57,7 @@ inline constexpr OpRule op_rules[] = {
     {op::linear, 2, infer_linear, flops_linear},
     {op::matmul, 2, infer_matmul, flops_matmul},
     {op::activation, 1, rule::same_as_first, rule::flops_per_element},
+    {op::map, 1, infer_map, rule::flops_per_element},
     {op::rope, 1, infer_rope, flops_rope},
     {op::softmax, 1, rule::same_as_first, flops_softmax},
     {op::log_softmax, 1, rule::same_as_first, flops_softmax},
@@ -68,6 +72,7 @@ inline constexpr OpRule op_rules[] = {
     {op::attention, 3, infer_attention, flops_attention},
     {op::attention_probe, 3, infer_attention_probe, flops_attention_probe},
     {op::linear_attention, 3, infer_linear_attention, flops_linear_attention},
+    {op::recurrent_attention, 3, infer_recurrent_attention, flops_recurrent_attention},
     {op::additive_scores, 3, infer_additive_scores, flops_additive_scores},
     {op::random_projection, 0, infer_random_projection},
     {op::random_features, 2, infer_random_features, flops_random_features},

@@ -14,8 +14,10 @@
 //
 // Without the selection it is not causal; then the products may also stand the other way round, %n = matmul (%fq,
 // matmul (%t, %v)) and %d = matmul (%fq, matmul (%t, %ones)). The reciprocal is written with the ops that there are:
-// exp of a scale by −1 of log. A constant that is added to the denominator becomes eps. Feature maps: elu_plus_one and
-// relu. Where a query sees no key the node gives 0; the written form gives NaN.
+// exp of a scale by −1 of log. A constant that is added to the denominator becomes eps. The feature maps elu_plus_one
+// and relu, the same on both sides, go into the node; any other φ stays as it is, and the node takes φ(q) and φ(k)
+// (function=none): a map, random features behind exp, whatever made them. Where a query sees no key, or the denominator
+// is 0, the node gives 0; the written form gives NaN.
 
 #include <treadle/graph/mask/masks.hpp>
 #include <treadle/passes/fuse_attention.hpp>
@@ -51,26 +53,27 @@ constexpr Value denominator_of(Rewriter& r, Value v) {
 }
 
 struct Linear {
-  Value q, k, v;  ///< before the feature map
+  Value q, k, v;  ///< before the feature map, if it is a named one
   std::int64_t feature = 0;
   double eps = 0;
   bool causal = false;
 };
 
-/// x of φ(x); both sides must have the same φ.
-constexpr bool match_feature(Rewriter& r, Value v, Linear& l, Value& x) {
-  if (!is_function(r, v, activation::elu_plus_one) && !is_function(r, v, activation::relu)) return false;
-  const std::int64_t f = r.old().get_integer(v.node, key::function);
-  if (l.feature != 0 && l.feature != f) return false;
-  l.feature = f;
-  x = r.input(v.node, 0);
+/// φ(q) and φ(k)ᵀ: both sides of one named φ, or as they are.
+constexpr bool match_sides(Rewriter& r, Value queries, Value keys, Linear& l) {
+  if (!r.is(keys, op::transpose) ||
+      r.old().get_integer(keys.node, key::perm) != swap_last_two(r.old().shape(keys).size()))
+    return false;
+  l.q = queries;
+  l.k = r.input(keys.node, 0);
+  for (const activation f : {activation::elu_plus_one, activation::relu}) {
+    if (!is_function(r, l.q, f) || !is_function(r, l.k, f)) continue;
+    l.feature = static_cast<std::int64_t>(f);
+    l.q = r.input(l.q.node, 0);
+    l.k = r.input(l.k.node, 0);
+    break;
+  }
   return true;
-}
-
-/// φ(k)ᵀ
-constexpr bool match_keys(Rewriter& r, Value v, Linear& l) {
-  return r.is(v, op::transpose) && r.old().get_integer(v.node, key::perm) == swap_last_two(r.old().shape(v).size()) &&
-         match_feature(r, r.input(v.node, 0), l, l.k);
 }
 
 /// The causal mask over [n, m], as the node aligns it: the last query at the last key.
@@ -97,7 +100,7 @@ constexpr bool match_quadratic(Rewriter& r, Value n, Value d, Linear& l) {
     s = r.input(s.node, 1);
     if (!r.single_use(s)) return false;
   }
-  return r.is(s, op::matmul) && match_feature(r, r.input(s.node, 0), l, l.q) && match_keys(r, r.input(s.node, 1), l);
+  return r.is(s, op::matmul) && match_sides(r, r.input(s.node, 0), r.input(s.node, 1), l);
 }
 
 /// n = φ(q) (φ(k)ᵀ v) and d = φ(q) (φ(k)ᵀ 1).
@@ -107,7 +110,7 @@ constexpr bool match_associated(Rewriter& r, Value n, Value d, Linear& l) {
       !(r.input(s.node, 0) == r.input(z.node, 0)) || !is_column_of_ones(r, r.input(z.node, 1)))
     return false;
   l.v = r.input(s.node, 1);
-  return match_feature(r, r.input(n.node, 0), l, l.q) && match_keys(r, r.input(s.node, 0), l);
+  return match_sides(r, r.input(n.node, 0), r.input(s.node, 0), l);
 }
 
 /// Equal leading dims; d with as many rows as n.
@@ -162,7 +165,7 @@ constexpr bool replace_linear_attention(Rewriter& r, std::int32_t n) {
 }  // namespace written_out
 
 constexpr Graph fuse_linear_attention(Graph g, PassReport* report = nullptr) {
-  if (g.count(op::multiply) == 0 || g.count(op::activation) < 3)
+  if (g.count(op::multiply) == 0 || g.count(op::activation) < 2)
     return nothing_to_do(std::move(g), "fuse_linear_attention", report);
   return rewrite_and_sweep(std::move(g), "fuse_linear_attention", report,
                            [](Rewriter& r, std::int32_t n) { return written_out::replace_linear_attention(r, n); });

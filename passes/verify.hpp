@@ -121,7 +121,7 @@ constexpr bool attribute_kinds(Context& c, std::int32_t n) {
 constexpr int announced(GraphView g, std::int32_t n) {
   int count = 0;
   for (key k : {key::has_weight, key::has_bias, key::has_residual, key::has_mask, key::has_sink, key::has_tensor,
-                key::has_positions, key::has_gate, key::has_state})
+                key::has_positions, key::has_gate, key::has_beta, key::has_state})
     count += g.get_integer(n, k) != 0;
   if (g.nodes[n].op == op::gated_linear) count += g.get_integer(n, key::has_bias) != 0;  // a bias for each weight
   return count;
@@ -131,8 +131,8 @@ constexpr bool arity(Context& c, std::int32_t n) {
   const NodeData& d = c.g.nodes[n];
   const int inputs = d.inputs.count, fixed = rule_of(d.op).least_inputs + announced(c.g, n);
   const bool two =  // lse; the sum; the state; indices and weights
-      d.op == op::attention || d.op == op::add_layer_norm || d.op == op::add_rms_norm ||
-      (d.op == op::linear_attention && c.g.get_integer(n, key::has_state) != 0) ||
+      d.op == op::attention || d.op == op::recurrent_attention || d.op == op::add_layer_norm ||
+      d.op == op::add_rms_norm || (d.op == op::linear_attention && c.g.get_integer(n, key::has_state) != 0) ||
       (d.op == op::attention_probe && c.g.get_integer(n, key::probe) == static_cast<std::int64_t>(probe::top_k));
   const int outputs = two ? 2 : 1;
   if (d.op == op::repeat) return true;  // has a rule of its own
@@ -268,6 +268,14 @@ constexpr bool whole_masks(Context& c, std::int32_t n) {
          ((uses & scalar::uses_h) == 0 || c.g.find(m.node, key::h_len) != nullptr);
 }
 
+/// What is applied number by number knows no position and no table.
+constexpr bool maps(Context& c, std::int32_t n) {
+  if (c.g.nodes[n].op != op::map) return true;
+  const Attribute* e = c.g.find(n, key::expression);
+  return e != nullptr && (c.g.scalars[static_cast<int>(e->integer)].uses & ~unsigned{scalar::uses_score}) == 0 &&
+         c.g.scalars[static_cast<int>(e->integer)].type == scalar::Type::number;
+}
+
 constexpr bool dtypes(Context& c, std::int32_t n) {
   switch (c.g.nodes[n].op) {
     case op::positions:
@@ -278,6 +286,8 @@ constexpr bool dtypes(Context& c, std::int32_t n) {
     case op::linear:
     case op::matmul:
     case op::activation:
+    case op::map:
+    case op::recurrent_attention:
     case op::softmax:
     case op::additive_scores:
     case op::random_features:
@@ -358,6 +368,7 @@ inline constexpr Rule rules[] = {
     {"a repeat's states are states, handed on in their own storage", state_flow},
     {"mask_to_bias, select and dropout read masks with b_len or h_len if they depend on the batch element or head",
      whole_masks},
+    {"a map has a function of its input alone", maps},
     {"arithmetic is on f32; what is joined has one dtype", dtypes},
     {"outputs have the dtype and shape that the op's rule infers", inferred},
 };

@@ -85,6 +85,12 @@ TensorView ScalarFunction::Rows::row(std::int64_t b, std::int64_t h, std::int64_
                     std::span(shape).last(1));
 }
 
+double ScalarFunction::feature(double x) const {
+  scalar::Bindings at = at_;
+  at.x = x;
+  return evaluator_(at);
+}
+
 double ScalarFunction::value(double score, std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t k) const {
   scalar::Bindings at = at_;
   at.score = score;

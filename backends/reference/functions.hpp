@@ -37,6 +37,8 @@ class ScalarFunction {
   double score(double score, std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t k) const {
     return value(score, b, h, q, k);
   }
+  /// Of a function of one number.
+  double feature(double x) const;
   bool uses(scalar::Uses what) const { return (view_[root_].uses & what) != 0; }
 
  private:

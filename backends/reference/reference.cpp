@@ -418,6 +418,22 @@ class Interpreter {
         Array<T> out = linear_attention(x(0), x(1), x(2), lengths, function, causal, eps, &after);
         return {hold(std::move(out)), hold(std::move(after))};
       }
+      case op::recurrent_attention: {
+        next = 3;
+        const Array<T>* gate = optional(key::has_gate);
+        const Array<T>* beta = optional(key::has_beta);
+        const Array<T>* before = optional(key::has_state);
+        Array<T> state = before != nullptr ? *before : zeros<T>(dims_(g_.shape({n, 1})));
+        Array<T> out = recurrent_attention(
+            RecurrentInputs<T>{x(0), x(1), x(2), gate, beta, g_.get_number(n, key::scale, 1)}, state);
+        return {hold(std::move(out)), hold(std::move(state))};
+      }
+      case op::map: {
+        const ScalarFunction f = function_of(n, 1, 0, 0, frame);
+        Array<T> out = x(0);
+        for (T& e : out.data) e = static_cast<T>(f.feature(static_cast<double>(e)));
+        return {hold(std::move(out))};
+      }
       case op::rope: {
         next = 1;
         const Array<T>* given = optional(key::has_positions);

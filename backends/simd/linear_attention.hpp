@@ -11,8 +11,15 @@
 //
 // Row i sees keys below min(i + k_len − q_len + 1, key length) if causal, below the key length otherwise.
 //
-// Exponentials are kept relative to the largest exponent of the keys absorbed so far, as in online softmax: where a
-// chunk brings a larger one, S is scaled down. Keys that are never seen, NaN included, have no part in it.
+// Token by token, S lies in the caller's memory and the values lie in the lanes: a step with one query costs two passes
+// over S and no chunk.
+//
+// Exponentials: row d of S is kept relative to level_d, the largest exponent of feature d among the keys absorbed so
+// far, as in online softmax: where a key brings a larger one, the row is scaled down. A query takes its weights
+// relative to its largest q_d + level_d. So the term that matters most is exactly 1 and the denominator at least 1,
+// whatever the norms of keys and queries. In a chunk, queries would see levels that later keys raised: where that is by
+// more than `most_raised`, the chunk is done token by token. Keys that are never seen, NaN included, have no part in
+// it.
 
 #include <treadle/backends/kernel.hpp>
 #include <treadle/backends/simd/block.hpp>
@@ -26,21 +33,25 @@ namespace treadle::simd {
 template <class Isa>
 struct LinearAttentionWork {
   static constexpr std::int64_t chunk = Shape<Isa>::lanes;
-  std::int64_t width;  // of a row of S and of [v | 1], whole blocks of lanes
-  float *state, *q, *o, *scores, *k,
-      *v;  // [dim][width], [dim][chunk], [value_dim + 1][chunk], [chunk][chunk], [chunk][dim], [chunk][width]
+  std::int64_t width;                     // of a row of S and of [v | 1], whole blocks of lanes
+  float *state, *q, *o, *scores, *k, *v;  // [dim][width], [dim][chunk], [value_dim + 1][chunk], [chunk][chunk],
+                                          // [chunk][dim], [chunk][width]
+  float *level, *factor;                  // [dim], of exponentials
   std::size_t bytes;
 
-  LinearAttentionWork(const kernel::LinearAttention& a, void* base)
+  LinearAttentionWork(const kernel::LinearAttention& a, void* base, bool one_token = false)
       : width(round_up(a.v.shape[3] + 1, Shape<Isa>::lanes)) {
-    const std::int64_t dim = a.q.shape[3];
+    const std::int64_t dim = a.q.shape[3], tokens = one_token ? 1 : chunk;
     Carver c(base);
-    state = c.floats(dim * width);
-    q = c.floats(dim * chunk);
-    o = c.floats((a.v.shape[3] + 1) * chunk);
-    scores = c.floats(chunk * chunk);
-    k = c.floats(chunk * dim);
-    v = c.floats(chunk * width);
+    state = c.floats(one_token && a.state ? 0 : dim * width);
+    q = c.floats(dim * tokens);
+    o = c.floats(std::max((a.v.shape[3] + 1) * tokens, width));
+    scores = c.floats(one_token ? 0 : chunk * chunk);
+    k = c.floats(tokens * dim);
+    v = c.floats(tokens * width);
+    const std::int64_t levels = a.feature == kernel::Feature::exponentials ? round_up(dim, Vec<Isa>::width) : 0;
+    level = c.floats(levels);
+    factor = c.floats(levels);
     bytes = c.used();
   }
 };
@@ -50,7 +61,13 @@ class LinearAttentionHead {
  public:
   LinearAttentionHead(const kernel::LinearAttention& a, const LinearAttentionWork<Isa>& w, std::int64_t b,
                       std::int64_t h)
-      : a_(a), w_(w), b_(b), h_(h), dim_(a.q.shape[3]), values_(a.v.shape[3]) {
+      : a_(a),
+        w_(w),
+        b_(b),
+        h_(h),
+        dim_(a.q.shape[3]),
+        values_(a.v.shape[3]),
+        exponents_(a.feature == kernel::Feature::exponentials) {
     const std::int64_t kv = h / (a.q.shape[1] / a.k.shape[1]);
     q_ = a.q.template as<const float>() + b * a.q.strides[0] + h * a.q.strides[1];
     k_ = a.k.template as<const float>() + b * a.k.strides[0] + kv * a.k.strides[1];
@@ -74,12 +91,21 @@ class LinearAttentionHead {
       }
     };
     if (!a_.causal) absorb_until(keys_);
+    rows_ = w_.state;
+    row_stride_ = w_.width;
     for (std::int64_t q0 = 0; q0 < q_len; q0 += W::chunk) {
       const std::int64_t count = std::min(W::chunk, q_len - q0);
       if (a_.causal) absorb_until(std::clamp<std::int64_t>(q0 + offset, 0, keys_));
       // Keys that some but not all queries of the chunk see; lane j sees those below q0 + j + offset + 1.
       const std::int64_t last = a_.causal ? std::clamp<std::int64_t>(q0 + count + offset, 0, keys_) : seen,
                          fresh = last - seen;
+      if (exponents_ && fresh > 0 && raised_late(seen, fresh, seen <= q0 + offset ? 1 : 0)) {
+        for (std::int64_t i = q0; i < q0 + count; ++i) {
+          for (; seen < std::min(i + offset + 1, last); ++seen) absorb(seen);
+          answer(i);
+        }
+        continue;
+      }
       if (fresh > 0) load_keys(seen, fresh);
       load_queries(q0, count);
       from_state();
@@ -91,6 +117,30 @@ class LinearAttentionHead {
       finish(q0, count);
     }
     store_state();
+  }
+
+  /// Token by token, in the caller's state if there is one.
+  void run_recurrent() {
+    if (a_.state) {
+      rows_ = state_of_caller();
+      row_stride_ = a_.state.strides[2];
+      load_levels();
+    } else {
+      load_state();
+      rows_ = w_.state;
+      row_stride_ = w_.width;
+    }
+    const std::int64_t q_len = a_.q.shape[2], offset = a_.k.shape[2] - q_len;
+    std::int64_t seen = 0;
+    const auto absorb_until = [&](std::int64_t end) {
+      for (; seen < end; ++seen) absorb(seen);
+    };
+    if (!a_.causal) absorb_until(keys_);
+    for (std::int64_t i = 0; i < q_len; ++i) {
+      if (a_.causal) absorb_until(std::min(i + offset + 1, keys_));
+      answer(i);
+    }
+    if (a_.state) store_levels();
   }
 
   /// The queries [q0, q0 + chunk) alone, without a state.
@@ -113,51 +163,77 @@ class LinearAttentionHead {
   static constexpr int width = V::width, vectors = Shape<Isa>::vectors;
   static constexpr std::int64_t ld = W::chunk;
   static constexpr float lowest = -std::numeric_limits<float>::max();  // finite: −inf − −inf is NaN
+  static constexpr float most_raised = 60.0f;  // exp(−60) ≈ 10⁻²⁶: far from underflow, in products too
 
   V feature(V x) const {
-    if (a_.feature == kernel::Feature::exponentials) return exp(x - V(largest_));
-    return a_.feature == kernel::Feature::relu ? relu(x) : elu_plus_one(x);
+    switch (a_.feature) {
+      case kernel::Feature::relu: return relu(x);
+      case kernel::Feature::elu_plus_one: return elu_plus_one(x);
+      default: return x;
+    }
   }
+  int lanes(std::int64_t left) const { return static_cast<int>(std::min<std::int64_t>(width, left)); }
 
   float* state_of_caller() const {
     return a_.state.template as<float>() + b_ * a_.state.strides[0] + h_ * a_.state.strides[1];
   }
   void load_state() {
     std::fill_n(w_.state, dim_ * w_.width, 0.0f);
+    load_levels();
     if (!a_.state) return;
     for (std::int64_t d = 0; d < dim_; ++d)
-      for (std::int64_t e = 0; e <= values_; ++e)
-        w_.state[d * w_.width + e] = state_of_caller()[d * a_.state.strides[2] + e * a_.state.strides[3]];
+      std::copy_n(state_of_caller() + d * a_.state.strides[2], values_ + 1, w_.state + d * w_.width);
   }
   void store_state() const {
     if (!a_.state) return;
     for (std::int64_t d = 0; d < dim_; ++d)
-      for (std::int64_t e = 0; e <= values_; ++e)
-        state_of_caller()[d * a_.state.strides[2] + e * a_.state.strides[3]] = w_.state[d * w_.width + e];
+      std::copy_n(w_.state + d * w_.width, values_ + 1, state_of_caller() + d * a_.state.strides[2]);
+    store_levels();
+  }
+  /// A row without a key has no level.
+  void load_levels() {
+    if (!exponents_) return;
+    for (std::int64_t d = 0; d < dim_; ++d) {
+      const float* row = a_.state ? state_of_caller() + d * a_.state.strides[2] + values_ : nullptr;
+      w_.level[d] = row == nullptr || row[0] == 0.0f ? lowest : row[1];
+    }
+    find_highest();
+  }
+  void store_levels() const {
+    for (std::int64_t d = 0; exponents_ && d < dim_; ++d) {
+      float* row = state_of_caller() + d * a_.state.strides[2] + values_;
+      row[1] = row[0] == 0.0f ? 0.0f : w_.level[d];
+    }
   }
 
   /// φ(K) as it lies, and [V | 1] with zeros up to whole lanes.
   void load_keys(std::int64_t first, std::int64_t count) {
-    if (a_.feature == kernel::Feature::exponentials) raise_to(first, count);
-    for (std::int64_t j = 0; j < count; ++j) {
-      const float* k = k_ + (first + j) * a_.k.strides[2];
-      const float* v = v_ + (first + j) * a_.v.strides[2];
-      for (std::int64_t d = 0; d < dim_; d += width) {
-        const int n = static_cast<int>(std::min<std::int64_t>(width, dim_ - d));
-        feature(V::load(k + d, n)).store(w_.k + j * dim_ + d, n);
-      }
-      std::copy_n(v, values_, w_.v + j * w_.width);
-      w_.v[j * w_.width + values_] = 1.0f;
-      std::fill(w_.v + j * w_.width + values_ + 1, w_.v + (j + 1) * w_.width, 0.0f);
+    if (exponents_) raise_to(first, count, w_.state, w_.width);
+    for (std::int64_t j = 0; j < count; ++j) load_key(first + j, w_.k + j * dim_, w_.v + j * w_.width);
+  }
+  void load_key(std::int64_t j, float* key, float* value) const {
+    const float* k = k_ + j * a_.k.strides[2];
+    for (std::int64_t d = 0; d < dim_; d += width) {
+      const int n = lanes(dim_ - d);
+      const V x = V::load(k + d, n);
+      (exponents_ ? exp(x - V::load(w_.level + d, n)) : feature(x)).store(key + d, n);
     }
+    std::copy_n(v_ + j * a_.v.strides[2], values_, value);
+    value[values_] = 1.0f;
+    std::fill(value + values_ + 1, value + w_.width, 0.0f);
   }
 
   void load_queries(std::int64_t q0, std::int64_t count) {
     transpose_in<Isa>(q_ + q0 * a_.q.strides[2], a_.q.strides[2], count, dim_, w_.q, ld, 1.0f);
-    if (a_.feature == kernel::Feature::exponentials) {
+    if (exponents_) {
       for (std::int64_t i = 0; i < ld; i += width) {  // relative to the largest of each lane
-        V largest(-std::numeric_limits<float>::infinity());
-        for (std::int64_t d = 0; d < dim_; ++d) largest = max(V::load(w_.q + d * ld + i), largest);
+        V largest(lowest);
+        for (std::int64_t d = 0; d < dim_; ++d) {
+          float* q = w_.q + d * ld + i;
+          const V x = V::load(q) + V(w_.level[d] - highest_);
+          x.store(q);
+          largest = max(x, largest);
+        }
         for (std::int64_t d = 0; d < dim_; ++d) {
           float* q = w_.q + d * ld + i;
           exp(V::load(q) - largest).store(q);
@@ -168,24 +244,113 @@ class LinearAttentionHead {
     for (std::int64_t i = 0; i < dim_ * ld; i += width) feature(V::load(w_.q + i)).store(w_.q + i);
   }
 
-  /// Makes `largest_` that of these keys too, and S relative to it.
-  void raise_to(std::int64_t first, std::int64_t count) {
-    V largest(largest_);
-    for (std::int64_t j = 0; j < count; ++j) {
-      const float* k = k_ + (first + j) * a_.k.strides[2];
-      for (std::int64_t d = 0; d < dim_; d += width) {
-        const int n = static_cast<int>(std::min<std::int64_t>(width, dim_ - d));
-        const V x = V::load(k + d, n);
-        largest = max(n == width ? x : select(mask_from_bits<Isa>((std::uint64_t{1} << n) - 1), x, largest), largest);
+  /// max(level, the finite exponents of the keys), for the features from d on.
+  V raised(V level, std::int64_t d, int n, std::int64_t first, std::int64_t count) const {
+    for (std::int64_t j = first; j < first + count; ++j) {
+      const V x = V::load(k_ + j * a_.k.strides[2] + d, n);
+      // An infinite one reaches those who see it, not the level; NaN neither.
+      level = max(select(x <= V(-lowest), x, V(lowest)), level);
+    }
+    return level;
+  }
+
+  /// Whether these keys raise some level by more than `most_raised` over what every query of the chunk sees, the keys
+  /// before them and the first `common`.
+  bool raised_late(std::int64_t first, std::int64_t count, std::int64_t common) const {
+    for (std::int64_t d = 0; d < dim_; d += width) {
+      const int n = lanes(dim_ - d);
+      const V at_first = raised(V::load(w_.level + d, n), d, n, first, common);
+      if (any(V(most_raised) < raised(at_first, d, n, first + common, count - common) - at_first)) return true;
+    }
+    return false;
+  }
+
+  /// What queries take the levels relative to: large ones that are near each other keep the digits of their difference.
+  void find_highest() {
+    highest_ = lowest;
+    for (std::int64_t d = 0; d < dim_; ++d) highest_ = std::max(highest_, w_.level[d]);
+  }
+
+  /// Raises the levels to those of these keys too, and scales the rows of S to them.
+  void raise_to(std::int64_t first, std::int64_t count, float* rows, std::int64_t stride) {
+    bool changed = false;
+    for (std::int64_t d = 0; d < dim_; d += width) {
+      const int n = lanes(dim_ - d);
+      const V before = V::load(w_.level + d, n), after = raised(before, d, n, first, count);
+      exp(before - after).store(w_.factor + d, n);
+      after.store(w_.level + d, n);
+      changed = changed || any(before < after);
+    }
+    if (!changed) return;
+    find_highest();
+    for (std::int64_t d = 0; d < dim_; ++d) {
+      if (w_.factor[d] == 1.0f) continue;
+      float* row = rows + d * stride;
+      for (std::int64_t e = 0; e <= values_; e += width) {
+        const int n = lanes(values_ + 1 - e);
+        (V::load(row + e, n) * V(w_.factor[d])).store(row + e, n);
       }
     }
-    const float raised = reduce_max(largest);
-    if (!(raised > largest_) || raised > -lowest) return;  // an infinite one reaches those who see it, not the scale
-    if (largest_ > lowest) {
-      const V factor = exp(V(largest_ - raised));
-      for (std::int64_t i = 0; i < dim_ * w_.width; i += width) (V::load(w_.state + i) * factor).store(w_.state + i);
+  }
+
+  /// Key j joins the rows of S, one token.
+  void absorb(std::int64_t j) {
+    if (exponents_) raise_to(j, 1, rows_, row_stride_);
+    load_key(j, w_.k, w_.v);
+    for (std::int64_t d = 0; d < dim_; ++d) {
+      float* row = rows_ + d * row_stride_;
+      const V k(w_.k[d]);
+      std::int64_t e = 0;
+      for (; e + width <= values_ + 1; e += width) fma(k, V::load(w_.v + e), V::load(row + e)).store(row + e);
+      const int n = lanes(values_ + 1 - e);
+      if (n > 0) fma(k, V::load(w_.v + e), V::load(row + e, n)).store(row + e, n);
     }
-    largest_ = raised;
+  }
+
+  /// The output of query i from the rows of S, one token.
+  void answer(std::int64_t i) {
+    const float* q = q_ + i * a_.q.strides[2];
+    V largest(lowest);
+    for (std::int64_t d = 0; d < dim_; d += width) {
+      const int n = lanes(dim_ - d);
+      const V x =
+          exponents_ ? V::load(q + d, n) + (V::load(w_.level + d, n) - V(highest_)) : feature(V::load(q + d, n));
+      x.store(w_.q + d, n);
+      if (!exponents_) continue;
+      largest = max(n == width ? x : select(mask_from_bits<Isa>((std::uint64_t{1} << n) - 1), x, largest), largest);
+    }
+    if (exponents_) {
+      const V top(reduce_max(largest));
+      for (std::int64_t d = 0; d < dim_; d += width) {
+        const int n = lanes(dim_ - d);
+        exp(V::load(w_.q + d, n) - top).store(w_.q + d, n);
+      }
+    }
+    for (std::int64_t e = 0; e <= values_; e += ld)
+      with_vectors<Isa>(values_ + 1 - e, [&](auto vectors_here) {
+        constexpr int count = vectors_here;
+        V sum[count];
+        int n[count];
+        for (int v = 0; v < count; ++v) {
+          sum[v] = V(0.0f);
+          n[v] = lanes(values_ + 1 - e - v * width);
+        }
+        for (std::int64_t d = 0; d < dim_; ++d) {
+          const float* row = rows_ + d * row_stride_ + e;
+          const V x(w_.q[d]);
+          for (int v = 0; v < count; ++v)
+            sum[v] = fma(x, n[v] == width ? V::load(row + v * width) : V::load(row + v * width, n[v]), sum[v]);
+        }
+        for (int v = 0; v < count; ++v) sum[v].store(w_.o + e + v * width);
+      });
+    const float denominator = w_.o[values_] + a_.eps;
+    const V factor(denominator == 0.0f ? 0.0f : 1.0f / denominator);
+    float* out = out_ + i * a_.out.strides[2];
+    for (std::int64_t e = 0; e < values_; e += width) {
+      const int n = lanes(values_ - e);
+      const V y = V::load(w_.o + e, n) * factor;
+      y.store(out + e, n);
+    }
   }
 
   /// S += φ(K)ᵀ [V | 1].
@@ -270,7 +435,10 @@ class LinearAttentionHead {
   const kernel::LinearAttention& a_;
   const LinearAttentionWork<Isa>& w_;
   std::int64_t b_, h_, dim_, values_, keys_;
-  float largest_ = lowest;  // exponent of the keys absorbed so far
+  bool exponents_;
+  float highest_ = lowest;  // of the levels
+  float* rows_ = nullptr;   // of S, where tokens come one by one
+  std::int64_t row_stride_ = 0;
   const float *q_, *k_, *v_;
   float* out_;
 };
@@ -287,6 +455,21 @@ void run_linear_attention(const kernel::LinearAttention& a, std::size_t first, s
   for (std::size_t item = first; item < last; ++item)
     LinearAttentionHead<Isa>(a, work, static_cast<std::int64_t>(item / heads), static_cast<std::int64_t>(item % heads))
         .run();
+}
+
+template <class Isa>
+kernel::Work plan_linear_attention_recurrent(const kernel::LinearAttention& a) {
+  return {static_cast<std::size_t>(a.q.shape[0] * a.q.shape[1]), LinearAttentionWork<Isa>(a, nullptr, true).bytes};
+}
+
+template <class Isa>
+void run_linear_attention_recurrent(const kernel::LinearAttention& a, std::size_t first, std::size_t last,
+                                    void* workspace) {
+  const LinearAttentionWork<Isa> work(a, workspace, true);
+  const auto heads = static_cast<std::size_t>(a.q.shape[1]);
+  for (std::size_t item = first; item < last; ++item)
+    LinearAttentionHead<Isa>(a, work, static_cast<std::int64_t>(item / heads), static_cast<std::int64_t>(item % heads))
+        .run_recurrent();
 }
 
 template <class Isa>

@@ -12,10 +12,12 @@
 #include <treadle/backends/simd/gated_linear.hpp>
 #include <treadle/backends/simd/linear.hpp>
 #include <treadle/backends/simd/linear_attention.hpp>
+#include <treadle/backends/simd/map.hpp>
 #include <treadle/backends/simd/matmul.hpp>
 #include <treadle/backends/simd/norms.hpp>
 #include <treadle/backends/simd/pool.hpp>
 #include <treadle/backends/simd/random_features.hpp>
+#include <treadle/backends/simd/recurrent_attention.hpp>
 #include <treadle/backends/simd/reductions.hpp>
 #include <treadle/backends/simd/rope.hpp>
 #include <treadle/backends/simd/softmax.hpp>
@@ -35,6 +37,12 @@ constexpr Table make_table() {
       .linear_attention_quadratic = {"linear_attention_quadratic", plan_linear_attention_quadratic<Isa>,
                                      run_linear_attention_quadratic<Isa>},
       .linear_attention = {"linear_attention_chunked", plan_linear_attention<Isa>, run_linear_attention<Isa>},
+      .linear_attention_recurrent = {"linear_attention_recurrent", plan_linear_attention_recurrent<Isa>,
+                                     run_linear_attention_recurrent<Isa>},
+      .recurrent_attention = {"recurrent_attention_chunked", plan_recurrent_attention<Isa>,
+                              run_recurrent_attention<Isa>},
+      .recurrent_attention_recurrent = {"recurrent_attention_recurrent", plan_recurrent_attention_recurrent<Isa>,
+                                        run_recurrent_attention_recurrent<Isa>},
       .linear = {"linear", plan_linear<Isa>, run_linear<Isa>},
       .matmul = {"matmul", plan_matmul<Isa>, run_matmul<Isa>},
       .layer_norm = {"layer_norm", plan_norm<Isa, LayerNorm>, run_layer_norm<Isa>},
@@ -46,6 +54,7 @@ constexpr Table make_table() {
       .cross_entropy = {"cross_entropy", plan_cross_entropy<Isa>, run_cross_entropy<Isa>},
       .pool = {"pool", plan_pool<Isa>, run_pool<Isa>},
       .elementwise = {"elementwise", plan_elementwise<Isa>, run_elementwise<Isa>},
+      .map = {"map", plan_map<Isa>, run_map<Isa>},
       .combine = {"combine", plan_combine<Isa>, run_combine<Isa>},
       .copy = {"copy", plan_copy<Isa>, run_copy<Isa>},
       .embedding = {"embedding", plan_embedding<Isa>, run_embedding<Isa>},

@@ -235,7 +235,7 @@ BOOST_AUTO_TEST_CASE(wrong_uses_are_told) {
              "0 features of 6 / at least 1 of each");
   BOOST_TEST(mistake([](Node q, Node s) {
                return linear_attention(q, q, q, {.feature = activation::exp, .state = s});
-             }) == "a state with feature exp / another feature");
+             }) == "state [1, 2, 6, 6] / [1, 2, 6, 8]");
   BOOST_TEST(mistake([](Node q, Node) { return linear_attention(q, q, q, {.feature = activation::exp, .eps = 1}); }) ==
              "an eps with feature exp / eps 0");
   BOOST_TEST(mistake([](Node q, Node s) { return linear_attention(q, q, q, {.state = s}); }) ==

@@ -84,7 +84,7 @@ BOOST_AUTO_TEST_CASE(without_heads_a_head_of_its_own) {
 }
 
 BOOST_AUTO_TEST_CASE(what_is_something_else_stays) {
-  // The weights are read; a column of twos; another denominator; another feature map for the keys.
+  // The weights are read; a column of twos; another denominator.
   test::unchanged(fuse_linear_attention, start + "%9 = matmul (%6, %7) : f32[seq, 1]\n" + end +
                                              "%15 = output \"weights\" (%6) : f32[seq, seq]\n");
   std::string twos = start;
@@ -94,9 +94,24 @@ BOOST_AUTO_TEST_CASE(what_is_something_else_stays) {
                                              "%20 = matmul (%5, %7) : f32[4, 1]\n%9 = matmul (%3, %20) : f32[seq, "
                                              "1]\n" +
                                              end);
-  std::string other = start;
-  other.replace(other.find("(%1) {function=relu}"), 20, "(%1) {function=silu}");
-  test::unchanged(fuse_linear_attention, other + "%9 = matmul (%6, %7) : f32[seq, 1]\n" + end);
+}
+
+BOOST_AUTO_TEST_CASE(other_feature_maps_stay_in_front) {
+  // silu on both sides; another on each side; none at all.
+  for (const auto& [query, keys] :
+       {std::pair{"{function=silu}", "{function=silu}"}, {"{function=relu}", "{function=exp}"}}) {
+    std::string other = start;
+    other.replace(other.find("{function=relu}"), 15, query);
+    other.replace(other.find("(%1) {function=relu}"), 20, std::string("(%1) ") + keys);
+    const Graph g = fuse_linear_attention(parse_graph(other + "%9 = matmul (%6, %7) : f32[seq, 1]\n" + end));
+    BOOST_TEST(!verify(g));
+    BOOST_TEST(g.count(op::matmul) == 0);
+    BOOST_TEST(g.count(op::activation) == 2);
+    for (std::int32_t n = 0; n < g.view().size(); ++n)
+      if (g.nodes[n].op == op::linear_attention)
+        BOOST_TEST(g.view().get_integer(n, key::function, -1) == static_cast<std::int64_t>(activation::none));
+    BOOST_TEST(g.count(op::linear_attention) == 1);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_mask_that_is_not_causal_stays) {

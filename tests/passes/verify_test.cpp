@@ -103,6 +103,16 @@ BOOST_AUTO_TEST_CASE(sequence_ops_are_checked) {
   BOOST_TEST(first_violation(q + "%2 = rope (%0) {rotary_dim=4} : f32[1, 2, seq, 6]") == "none");
   BOOST_TEST(first_violation(q + "%2 = rope (%0) {rotary_dim=4, has_positions=1} : f32[1, 2, seq, 6]") == announced);
   BOOST_TEST(first_violation(q + "%2 = rope (%0) {rotary_dim=3} : f32[1, 2, seq, 6]") == inferred);
+  const std::string recurrent = " : f32[1, 2, seq, 6], f32[1, 2, 6, 6]";
+  BOOST_TEST(first_violation(q + "%2 = recurrent_attention (%0, %0, %0) {scale=1}" + recurrent) == "none");
+  BOOST_TEST(first_violation(q + "%2 = recurrent_attention (%0, %0, %0) {scale=1} : f32[1, 2, seq, 6]") == announced);
+  BOOST_TEST(first_violation(q + "%2 = recurrent_attention (%0, %0, %0) {has_gate=1}" + recurrent) == announced);
+  BOOST_TEST(first_violation(q + "%2 = recurrent_attention (%0, %0, %0, %0) {has_gate=1}" + recurrent) == "none");
+  BOOST_TEST(first_violation(q + "%2 = recurrent_attention (%0, %0, %0, %0) {has_beta=1}" + recurrent) == inferred);
+  BOOST_TEST(first_violation(q + "%2 = recurrent_attention (%0, %0, %0, %1) {has_state=1}" + recurrent) == inferred);
+  BOOST_TEST(first_violation(q + "%2 = map (%0) {expression=`x + 1`} : f32[1, 2, seq, 6]") == "none");
+  BOOST_TEST(first_violation(q + "%2 = map (%0) {expression=`x + k`} : f32[1, 2, seq, 6]") ==
+             "2: a map has a function of its input alone");
   BOOST_TEST(first_violation(q + "%2 = random_projection () {features=3, head_dim=6} : f32[3, 5]") == inferred);
 }
 
