@@ -9,7 +9,7 @@ namespace treadle {
 namespace rule {
 /// The rules of a scaling; true if one is broken.
 constexpr bool bad_scaling(const NodeSpec& s, Failure& f) {
-  const auto get = [&](key k) { return find(s, k) != nullptr ? find(s, k)->number : 0.0; };
+  const auto get = [&](key k) { return find(s, k) != nullptr ? find(s, k)->number : k == key::base ? 10000.0 : 0.0; };
   const auto bad = [&](const char* got, const char* expected) {
     fail(f, error_kind::bad_attribute, got, expected);
     return true;
