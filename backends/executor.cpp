@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 namespace treadle::plan {
 namespace {
@@ -67,6 +68,10 @@ Executor::Executor(Plan plan, GraphView graph, const kernel::Table& kernels, Thr
   staged_.assign(staging_.size(), 0);
   copies_.assign(staging_.size(), Call<kernel::Copy>{&kernels_.copy, {}});
 
+  written_.assign(plan_.buffers.size(), 0);
+  for (const Step& s : plan_.steps)
+    for (const Operand& o : s.operands)
+      if (o.written) written_[static_cast<std::size_t>(o.view.buffer)] = 1;
   make_masks();
   workspace_stride_ = 0;
   patch(true);
@@ -82,8 +87,11 @@ Executor::Executor(Plan plan, GraphView graph, const kernel::Table& kernels, Thr
     throw Error("the kernels need " + std::to_string(workspace_bytes() >> 20) +
                 " MiB of workspace, more than is available; use shorter lengths");
   workspace_ = allocate(workspace_bytes());
-  for (const Step& s : plan_.steps)
-    if (s.at_bind) std::visit([&](const auto& c) { execute(c, s.work, s.flops + s.bytes); }, s.call);
+  for (const Step& s : plan_.steps) {
+    if (!s.at_bind) continue;
+    bind_computed(s);
+    std::visit([&](const auto& c) { execute(c, s.work, s.flops + s.bytes); }, s.call);
+  }
 }
 
 template <class Use>
@@ -94,7 +102,8 @@ bool Executor::bind_tables(const Use& use, std::vector<scalar::Table>& tables, b
     const View& v = use.tables[i].view;
     const Buffer& b = buffer(v.buffer);
     callers = callers || b.callers();
-    tables[i] = {use.tables[i].name, dummy && b.callers() ? zeros_like(b, v) : resolve(b, v)};
+    const bool later = b.callers() || written_[static_cast<std::size_t>(v.buffer)] != 0;
+    tables[i] = {use.tables[i].name, dummy && later ? zeros_like(b, v) : resolve(b, v)};
   }
   return callers;
 }
@@ -103,6 +112,13 @@ void Executor::make_masks() {
   for (const MaskUse& use : plan_.masks) {
     BoundMask& m = masks_.emplace_back();
     m.callers = bind_tables(use, m.tables, true);
+    m.computed = has_computed_tables(use);
+    const auto passes = [&](const View& v) {
+      return v.buffer >= 0 && written_[static_cast<std::size_t>(v.buffer)] != 0 &&
+             buffer(v.buffer).place == Place::arena;
+    };
+    m.passing = passes(use.dense) ||
+                std::any_of(use.tables.begin(), use.tables.end(), [&](const Lookup& l) { return passes(l.view); });
     TensorView dense;
     if (use.dense.buffer >= 0) {
       const Buffer& b = buffer(use.dense.buffer);
@@ -119,6 +135,7 @@ void Executor::make_masks() {
   for (const ScoreUse& use : plan_.scores) {
     BoundScore& s = scores_.emplace_back();
     s.callers = bind_tables(use, s.tables, true);
+    s.computed = has_computed_tables(use);
     try {
       scalar::check_lookups(graph_.scalars, use.root, use.extents, s.tables);
       s.program =
@@ -139,19 +156,37 @@ void Executor::make_masks() {
   }
 }
 
+void Executor::rebind_mask(std::size_t i) {
+  const MaskUse& use = plan_.masks[i];
+  bind_tables(use, masks_[i].tables, false);
+  const TensorView dense = use.dense.buffer >= 0 ? resolve(buffer(use.dense.buffer), use.dense) : TensorView{};
+  masks_[i].tiles->rebind(use.extents, masks_[i].tables, dense);
+}
+
+void Executor::rebind_score(std::size_t i) {
+  bind_tables(plan_.scores[i], scores_[i].tables, false);
+  scalar::rebind(*scores_[i].program, plan_.scores[i].extents, scores_[i].tables);
+}
+
 void Executor::rebind_masks() {
   for (std::size_t i = 0; i < masks_.size(); ++i) {
-    const MaskUse& use = plan_.masks[i];
-    if (!masks_[i].callers) continue;
-    bind_tables(use, masks_[i].tables, false);
-    const TensorView dense = use.dense.buffer >= 0 ? resolve(buffer(use.dense.buffer), use.dense) : TensorView{};
-    masks_[i].tiles->rebind(use.extents, masks_[i].tables, dense);
+    masks_[i].ready = false;
+    if (masks_[i].callers && !masks_[i].computed) rebind_mask(i);
   }
   for (std::size_t i = 0; i < scores_.size(); ++i) {
-    if (!scores_[i].callers) continue;
-    bind_tables(plan_.scores[i], scores_[i].tables, false);
-    scalar::rebind(*scores_[i].program, plan_.scores[i].extents, scores_[i].tables);
+    scores_[i].ready = false;
+    if (scores_[i].callers && !scores_[i].computed) rebind_score(i);
   }
+}
+
+void Executor::bind_computed(const Step& s) {
+  const auto ready = [](auto& list, int which) {
+    if (which < 0) return true;
+    auto& bound = list[static_cast<std::size_t>(which)];
+    return !bound.computed || std::exchange(bound.ready, true);
+  };
+  if (!ready(masks_, s.mask)) rebind_mask(static_cast<std::size_t>(s.mask));
+  if (!ready(scores_, s.score)) rebind_score(static_cast<std::size_t>(s.score));
 }
 
 bool Executor::patch(bool all) {
@@ -226,8 +261,11 @@ void Executor::run(std::span<const TensorView> inputs, std::span<const TensorVie
   has_run_ = true;
   for (std::int32_t& bad : plan_.bad) bad = 0;
   for (std::int64_t& rows : plan_.expert_rows) rows = 0;
-  for (const Step& s : plan_.steps)
-    if (!s.at_bind) std::visit([&](const auto& c) { execute(c, s.work, s.flops + s.bytes); }, s.call);
+  for (const Step& s : plan_.steps) {
+    if (s.at_bind) continue;
+    bind_computed(s);
+    std::visit([&](const auto& c) { execute(c, s.work, s.flops + s.bytes); }, s.call);
+  }
   for (std::size_t i = inputs.size(); i < staging_.size(); ++i)
     if (staged_[i] != 0) copy(i);
   for (std::size_t i = 0; i < plan_.bad.size(); ++i)

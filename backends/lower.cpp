@@ -62,6 +62,8 @@ void Planner::lower(std::int32_t n) {
     case op::log_softmax: return softmax(n, kernels_.log_softmax);
     case op::logsumexp: return row_reduction(n, kernels_.logsumexp, 3);
     case op::argmax: return row_reduction(n, kernels_.argmax, 1);
+    case op::argsort: return argsort(n);
+    case op::top_k_mask: return top_k_mask(n);
     case op::cross_entropy: return cross_entropy(n);
     case op::pool: return pool(n);
     case op::mask: return mask(n);
@@ -402,10 +404,8 @@ void Planner::set_scores(std::int32_t n, kernel::Attention& a, const View& q, co
   operand(a.k, k);
   if (given.has_bias) operand(a.bias, given.bias);
   if (given.has_sink) operand(a.sink, given.sink);
-  plan_.steps.back().mask = given.mask;
-  plan_.steps.back().score = given.score;
-  if (given.mask >= 0 && plan_.masks[static_cast<std::size_t>(given.mask)].dense.buffer >= 0)
-    keep_alive(plan_.masks[static_cast<std::size_t>(given.mask)].dense);
+  reads_mask(given.mask);
+  reads_score(given.score);
 }
 
 void Planner::attention(std::int32_t n) {

@@ -60,9 +60,15 @@ std::vector<Lookup> Planner::tables(std::int32_t n, int root, std::span<const Va
     }
     if (view == nullptr || view->buffer < 0)
       fail(n, "it looks up table '" + names[i] + "', but no input of the model has that name");
-    if (!buffer(*view).callers() && !constant(*view))
-      fail(n, "table '" + names[i] + "' is computed in the run; it must be an input or a parameter");
-    found.push_back({names[i], *view});
+    View table = *view;
+    if (table.dtype == i64 && !table.dims.empty()) {  // lookups read i32
+      const View ids = rows(n, table);
+      table = fresh(i32, table.shape());
+      auto& a = step(n, kernel::narrow, static_cast<double>(table.size()));
+      operand(a.x, ids);
+      operand(a.out, collapsed(table), true);
+    }
+    found.push_back({names[i], table});
   }
   return found;
 }
@@ -115,6 +121,20 @@ int Planner::use_mask(std::int32_t n, const Slot& s, const std::vector<std::int6
   return static_cast<int>(plan_.masks.size()) - 1;
 }
 
+/// The step just added reads this mask (−1: none), and so the tables and the tensor behind it.
+void Planner::reads_mask(int which) {
+  plan_.steps.back().mask = which;
+  if (which < 0) return;
+  const MaskUse& use = plan_.masks[static_cast<std::size_t>(which)];
+  if (use.dense.buffer >= 0) keep_alive(use.dense);
+  for (const Lookup& table : use.tables) keep_alive(table.view);
+}
+void Planner::reads_score(int which) {
+  plan_.steps.back().score = which;
+  if (which < 0) return;
+  for (const Lookup& table : plan_.scores[static_cast<std::size_t>(which)].tables) keep_alive(table.view);
+}
+
 View Planner::mask_values(std::int32_t n, int virtual_mask, std::vector<std::int64_t> shape) {
   VirtualMask& m = virtual_masks_[static_cast<std::size_t>(virtual_mask)];
   if (m.root < 0) return expanded(m.dense, shape);
@@ -123,8 +143,7 @@ View Planner::mask_values(std::int32_t n, int virtual_mask, std::vector<std::int
   const View out = fresh(boolean, shape);
   auto& a = step(n, kernel::mask_values);
   operand(a.out, out, true);
-  plan_.steps.back().mask = which;
-  if (m.dense.buffer >= 0) keep_alive(m.dense);
+  reads_mask(which);
   m.written = out;
   return out;
 }

@@ -1,4 +1,4 @@
-// Ops over the last dim to steps: softmax and its relatives, the loss; and pooling over the dim before it.
+// Ops over the last dim to steps: softmax and its relatives, the loss, sorting; and pooling over the dim before it.
 
 #include <treadle/backends/planner.hpp>
 
@@ -74,6 +74,7 @@ void Planner::pool(std::int32_t n) {
     return;
   }
   require_f32(n, given, "its input");
+  if (g_.find(n, key::length) != nullptr) return pool_runs(n, how);
   View x = unit(n, given);
   const View out = allocate({n, 0}, rank > 4 ? Need::rows : Need::unit);
   View to = out;
@@ -94,6 +95,54 @@ void Planner::pool(std::int32_t n) {
   operand(a.x, x);
   if (has_lengths) operand(a.lengths, lengths);
   operand(a.out, to, true);
+  slot({n, 0}) = {out, -1};
+}
+
+/// Whole runs as one dim more, and what is left as a run of its own.
+void Planner::pool_runs(std::int32_t n, reduction how) {
+  const View x = unit(n, in(n, 0));
+  const std::size_t at = x.dims.size() - 2;
+  const std::int64_t length = x.dims[at].size, each = std::max<std::int64_t>(sizes_.attribute(n, key::length), 1);
+  const View out = allocate({n, 0}, x.dims.size() > 3 ? Need::rows : Need::unit);
+  slot({n, 0}) = {out, -1};
+  const auto runs = [&](std::int64_t first, std::int64_t count, std::int64_t size) {
+    if (count == 0) return;
+    View from = divided(sliced(x, at, first * each, count * size), at, count), to = sliced(out, at, first, count);
+    require_unit(buffer(to), to);
+    to.dims.insert(to.dims.end() - 1, ViewDim{1, -1, 0});
+    if (from.dims.size() > max_rank)
+      fail(n, "its input has rank " + std::to_string(x.dims.size()) + "; at most " + std::to_string(max_rank - 1) +
+                  " is possible");
+    to_rank_4(n, {&from, &to}, 2);
+    auto& a = step(n, kernels_.pool, static_cast<double>(from.size()));
+    a.how = how == reduction::max ? kernel::Pooling::max : kernel::Pooling::mean;
+    operand(a.x, from);
+    operand(a.out, to, true);
+  };
+  runs(0, length / each, each);
+  runs(length / each, length % each == 0 ? 0 : 1, length % each);
+}
+
+/// The order of each row, i64.
+void Planner::argsort(std::int32_t n) {
+  const View given = in(n, 0);
+  if (given.dtype != f32 && given.dtype != i32 && given.dtype != i64)
+    fail(n, "its input is " + std::string(name(given.dtype)) + "; f32, i32 or i64 is right");
+  const View x = rows(n, given), out = allocate({n, 0}, Need::rows);
+  auto& a = step(n, kernel::argsort, 8.0 * static_cast<double>(x.size()));
+  operand(a.x, x);
+  operand(a.out, collapsed(out), true);
+  slot({n, 0}) = {out, -1};
+}
+
+void Planner::top_k_mask(std::int32_t n) {
+  const View given = in(n, 0);
+  require_f32(n, given, "its input");
+  const View x = rows(n, given), out = allocate({n, 0}, Need::rows);
+  auto& a = step(n, kernel::top_k_mask, 4.0 * static_cast<double>(x.size()));
+  a.k = g_.get_integer(n, key::top_k);
+  operand(a.x, x);
+  operand(a.out, collapsed(out), true);
   slot({n, 0}) = {out, -1};
 }
 

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstring>
+#include <limits>
+#include <type_traits>
 
 namespace treadle::kernel {
 namespace {
@@ -122,9 +125,82 @@ void run_sum_losses(const SumLosses& a, std::size_t, std::size_t, void*) {
   *a.out.as<float>() = static_cast<float>(a.mean ? sum / static_cast<double>(counted) : sum);
 }
 
+/// Ascending, NaN last; total, so that every sort gives the same order.
+template <class T>
+bool before(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (std::isnan(a) || std::isnan(b)) return !std::isnan(a) && std::isnan(b);
+  }
+  return a < b;
+}
+
+Work plan_argsort(const ArgSort& a) { return {static_cast<std::size_t>(a.x.shape[0]), 0}; }
+
+template <class T>
+void argsort_row(const T* x, std::int64_t* out, std::int64_t width) {
+  for (std::int64_t i = 0; i < width; ++i) out[i] = i;
+  // Not stable_sort, which allocates: the index decides between equal ones.
+  std::sort(out, out + width,
+            [x](std::int64_t i, std::int64_t j) { return before(x[i], x[j]) || (!before(x[j], x[i]) && i < j); });
+}
+
+void run_argsort(const ArgSort& a, std::size_t first, std::size_t last, void*) {
+  for (auto r = static_cast<std::int64_t>(first); r < static_cast<std::int64_t>(last); ++r) {
+    std::int64_t* out = a.out.as<std::int64_t>() + r * a.out.strides[0];
+    const std::int64_t at = r * a.x.strides[0], width = a.x.shape[1];
+    if (a.x.dtype == f32) argsort_row(a.x.as<const float>() + at, out, width);
+    if (a.x.dtype == i32) argsort_row(a.x.as<const std::int32_t>() + at, out, width);
+    if (a.x.dtype == i64) argsort_row(a.x.as<const std::int64_t>() + at, out, width);
+  }
+}
+
+Work plan_narrow(const Narrow& a) { return {static_cast<std::size_t>(a.x.shape[0]), 0}; }
+
+void run_narrow(const Narrow& a, std::size_t first, std::size_t last, void*) {
+  constexpr std::int64_t least = std::numeric_limits<std::int32_t>::min(),
+                         most = std::numeric_limits<std::int32_t>::max();
+  for (auto r = static_cast<std::int64_t>(first); r < static_cast<std::int64_t>(last); ++r) {
+    const std::int64_t* x = a.x.as<const std::int64_t>() + r * a.x.strides[0];
+    std::int32_t* out = a.out.as<std::int32_t>() + r * a.out.strides[0];
+    for (std::int64_t i = 0; i < a.x.shape[1]; ++i) out[i] = static_cast<std::int32_t>(std::clamp(x[i], least, most));
+  }
+}
+
+Work plan_top_k(const TopKMask& a) {
+  return {static_cast<std::size_t>(a.x.shape[0]), static_cast<std::size_t>(a.x.shape[1]) * sizeof(float)};
+}
+
+void run_top_k(const TopKMask& a, std::size_t first, std::size_t last, void* workspace) {
+  const auto above = [](float x, float y) { return before(y, x); };
+  for (auto r = static_cast<std::int64_t>(first); r < static_cast<std::int64_t>(last); ++r) {
+    const float* x = a.x.as<const float>() + r * a.x.strides[0];
+    std::uint8_t* out = a.out.as<std::uint8_t>() + r * a.out.strides[0];
+    const std::int64_t width = a.x.shape[1];
+    const auto possible = [](float v) { return std::isnan(v) || v > -std::numeric_limits<float>::infinity(); };
+    if (a.k >= width) {
+      for (std::int64_t i = 0; i < width; ++i) out[i] = possible(x[i]) ? 1 : 0;
+      continue;
+    }
+    auto* sorted = static_cast<float*>(workspace);
+    std::copy(x, x + width, sorted);
+    std::nth_element(sorted, sorted + (a.k - 1), sorted + width, above);
+    const float least = sorted[a.k - 1];
+    std::int64_t equal = a.k;  // places left for elements that equal the least
+    for (std::int64_t i = 0; i < width; ++i) equal -= above(x[i], least) ? 1 : 0;
+    for (std::int64_t i = 0; i < width; ++i) {
+      const bool more = above(x[i], least), same = !more && !above(least, x[i]);
+      out[i] = possible(x[i]) && (more || (same && equal > 0)) ? 1 : 0;
+      if (same) --equal;
+    }
+  }
+}
+
 }  // namespace
 
 const Kernel<RelativeBias> relative_bias{"relative_bias", plan_relative_bias, run_relative_bias};
+const Kernel<Narrow> narrow{"narrow", plan_narrow, run_narrow};
+const Kernel<ArgSort> argsort{"argsort", plan_argsort, run_argsort};
+const Kernel<TopKMask> top_k_mask{"top_k_mask", plan_top_k, run_top_k};
 const Kernel<Gather> gather{"gather", plan_gather, run_gather};
 const Kernel<SumLosses> sum_losses{"sum_losses", plan_sum_losses, run_sum_losses};
 const Kernel<MaskValues> mask_values{"mask_values", plan_mask, run_mask};

@@ -48,6 +48,29 @@ struct RelativeBias {
 };
 
 extern const Kernel<RelativeBias> relative_bias;
+/// out[r, :] = the indices of x[r, :] in ascending order of its elements, equal ones in order; NaN behind all numbers.
+struct ArgSort {
+  TensorView x;    ///< f32, i32 or i64 [rows, width], unit stride on width
+  TensorView out;  ///< i64 [rows, width], unit stride on width
+};
+
+/// out[r, i] = whether x[r, i] is among the k largest of its row: of equal ones the first; NaN counts as larger than
+/// every number, −inf is never kept.
+struct TopKMask {
+  TensorView x;    ///< f32 [rows, width], unit stride on width
+  TensorView out;  ///< boolean, as x
+  std::int64_t k = 1;
+};
+
+/// out = x as i32: numbers outside it become the nearest that it has. What lookups read.
+struct Narrow {
+  TensorView x;    ///< i64 [rows, width], unit stride on width
+  TensorView out;  ///< i32, as x
+};
+
+extern const Kernel<Narrow> narrow;
+extern const Kernel<ArgSort> argsort;
+extern const Kernel<TopKMask> top_k_mask;
 extern const Kernel<Gather> gather;
 extern const Kernel<SumLosses> sum_losses;
 extern const Kernel<MaskValues> mask_values;

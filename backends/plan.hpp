@@ -35,10 +35,11 @@ using AnyCall =
                  Call<kernel::LinearAttention>, Call<kernel::RecurrentAttention>, Call<kernel::Map>,
                  Call<kernel::Linear>, Call<kernel::MatMul>, Call<kernel::LayerNorm>, Call<kernel::RmsNorm>,
                  Call<kernel::Softmax>, Call<kernel::LogSoftmax>, Call<kernel::LogSumExp>, Call<kernel::ArgMax>,
-                 Call<kernel::CrossEntropy>, Call<kernel::SumLosses>, Call<kernel::Pool>, Call<kernel::Gather>,
-                 Call<kernel::Elementwise>, Call<kernel::Combine>, Call<kernel::Copy>, Call<kernel::Embedding>,
-                 Call<kernel::MaskValues>, Call<kernel::Select>, Call<kernel::AddNorm>, Call<kernel::EmbeddingSum>,
-                 Call<kernel::GatedLinear>, Call<kernel::Rope>, Call<kernel::RotaryTable>, Call<kernel::AdditiveScores>,
+                 Call<kernel::ArgSort>, Call<kernel::TopKMask>, Call<kernel::Narrow>, Call<kernel::CrossEntropy>,
+                 Call<kernel::SumLosses>, Call<kernel::Pool>, Call<kernel::Gather>, Call<kernel::Elementwise>,
+                 Call<kernel::Combine>, Call<kernel::Copy>, Call<kernel::Embedding>, Call<kernel::MaskValues>,
+                 Call<kernel::Select>, Call<kernel::AddNorm>, Call<kernel::EmbeddingSum>, Call<kernel::GatedLinear>,
+                 Call<kernel::Rope>, Call<kernel::RotaryTable>, Call<kernel::AdditiveScores>,
                  Call<kernel::RandomFeatures>, Call<kernel::ChooseExperts>, Call<kernel::GroupByExpert>,
                  Call<kernel::ExpertLinear>, Call<kernel::MixExperts>>;
 

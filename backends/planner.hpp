@@ -161,6 +161,9 @@ class Planner {
 
   // --- lower_rows.cpp: over the last dim, or the one before it
   void pool(std::int32_t n);
+  void pool_runs(std::int32_t n, reduction how);
+  void argsort(std::int32_t n);
+  void top_k_mask(std::int32_t n);
   template <class Arguments>
   void softmax(std::int32_t n, const kernel::Kernel<Arguments>& kernel);
   template <class Arguments>
@@ -172,6 +175,8 @@ class Planner {
   std::vector<Lookup> tables(std::int32_t n, int root, std::span<const Value> inputs);
   bool depends_on_iteration(int root) const;
   int use_mask(std::int32_t n, const Slot& s, const std::vector<std::int64_t>& shape);
+  void reads_mask(int which);
+  void reads_score(int which);
   View mask_values(std::int32_t n, int virtual_mask, std::vector<std::int64_t> shape);
   void require_f32(std::int32_t n, const View& v, const char* what) const;
 };

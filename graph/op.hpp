@@ -44,8 +44,10 @@ enum class op : std::uint8_t {
   log_softmax,
   logsumexp,      ///< [.., n] → [..]
   argmax,         ///< [.., n] → [..], i64
+  argsort,        ///< [.., n] → [.., n], i64: ascending, equal ones in order
+  top_k_mask,     ///< [.., n] → [.., n], bool: the `top_k` largest
   cross_entropy,  ///< (logits [.., V], ids [..]) → [..] or one number
-  pool,           ///< over the dim before the last: (x, key_lengths?) [.., n, d] → [.., d]
+  pool,           ///< over the dim before the last: (x, key_lengths?) [.., n, d] → [.., d]; in runs of `length`
   // masks
   mask,           ///< a mask node: an expression over (b, h, q, k), a tensor, or both and'ed
   mask_to_bias,   ///< 0 where the mask keeps, −inf elsewhere
@@ -102,6 +104,8 @@ inline constexpr std::string_view op_names[] = {
     "log_softmax",
     "logsumexp",
     "argmax",
+    "argsort",
+    "top_k_mask",
     "cross_entropy",
     "pool",
     "mask",
@@ -223,7 +227,7 @@ enum class key : std::uint8_t {
   has_gate,
   has_beta,
   has_state,
-  top_k,            ///< integer: experts of a token
+  top_k,            ///< integer: experts of a token; elements that are kept
   renormalise,      ///< integer: 0 or 1
   features,         ///< integer
   head_dim,         ///< integer

@@ -208,12 +208,19 @@ class Generator {
     int root = chance(60) ? mask::build::causal(pool) : mask::build::window(pool, pick(3), chance(50) ? -1 : pick(3));
     if (chance(25)) root = scalar::build::logic(pool, scalar::Op::logic_or, root, mask::build::prefix(pool, pick(3)));
     if (chance(20)) root = scalar::build::logic(pool, scalar::Op::logic_and, root, mask::build::strided(pool, 2));
-    if (options_.masks_with_tables && chance(40))
-      root = scalar::build::logic(pool, scalar::Op::logic_and, root, mask::build::key_lengths(pool, "lengths"));
+    bool by_order = false;  // a table that is computed
+    if (options_.masks_with_tables && chance(40)) {
+      by_order = k_len == seq_ && chance(30);
+      const int kept =
+          by_order ? scalar::trace_mask(
+                         pool, [](auto b, auto, auto q, auto k) { return scalar::lookup<i32>("order", b, k) <= q + 1; })
+                   : mask::build::key_lengths(pool, "lengths");
+      root = scalar::build::logic(pool, scalar::Op::logic_and, root, kept);
+    }
     std::vector<Attribute> attributes{integer(key::has_tensor, tensor), scalar_attribute(key::expression, root)};
     Dim batch_len = n(1);
     if (pool[root].uses & scalar::uses_table) {
-      inputs.push_back(lengths_);
+      inputs.push_back(by_order ? token_order() : lengths_);
       batch_len = shape(lengths_)[0];
       attributes.push_back(dim_attribute(key::b_len, batch_len));
     }
@@ -221,6 +228,8 @@ class Generator {
     attributes.push_back(dim_attribute(key::k_len, k_len));
     return node(op::mask, inputs, attributes, {{batch_len, n(1), seq_, k_len}}, "", boolean);
   }
+  /// Positions by token: ids are integers, so no rounding changes the order.
+  Value token_order() { return node(op::argsort, {tokens_}, {}, {{batch_, seq_}}, "", i64); }
   Value attention(Value q, Value k, Value v, double scale) {
     const bool has_mask = chance(60), has_bias = shape(k)[2] == seq_ && chance(25), has_sink = chance(15);
     std::vector<Value> inputs{q, k, v};
@@ -620,6 +629,11 @@ class Generator {
     last = unary(op::activation, last, {function(activation::elu_plus_one)});
     dims.back() = n(width(x) + 1);
     const Value row = node(op::concatenate, {small, last}, {integer(key::axis, 2)}, {dims});
+    if (chance(30)) {  // the largest alone, or all of them
+      const Value kept =
+          node(op::top_k_mask, {row}, {integer(key::top_k, chance(50) ? 1 : width(x) + 1)}, {shape(row)}, "", boolean);
+      return linear(node(op::select, {kept, row}, {number(key::value, 0.5)}, {shape(row)}), 8, false);
+    }
     const Value ids = node(op::argmax, {row}, {}, {{batch_, seq_}}, "", i64);
     if (levels_.size() == 1) {
       sides_.push_back(node(op::logsumexp, {row}, {}, {{batch_, seq_}}));
@@ -650,6 +664,8 @@ class Generator {
   }
   /// Columns by constant ids, some of them dropped, and one number added.
   Value gathered(Value x) {
+    if (chance(25))  // the sequence in the order of its tokens
+      return node(op::gather, {x, token_order()}, {integer(key::axis, 1), integer(key::batch_dims, 1)}, {shape(x)});
     std::vector<double> ids, keep;
     const std::int64_t count = random_width();
     for (std::int64_t i = 0; i < count; ++i) ids.push_back(pick(static_cast<int>(width(x))));
@@ -663,16 +679,26 @@ class Generator {
   }
   /// x beside one vector for its sequence.
   Value pooled(Value x) {
+    const Value whole = x;
     const reduction hows[] = {reduction::mean, reduction::max, reduction::first};
     const reduction how = hows[pick(3)];
-    const bool lengths = how != reduction::first && chance(50);
+    bool lengths = how != reduction::first && chance(50);
+    if (chance(30)) {  // runs first
+      Shape runs = shape(x);
+      runs[1] = g_.dims.ceil_div(runs[1], n(3));
+      lengths = false;
+      x = node(op::pool, {x},
+               {integer(key::reduction, static_cast<std::int64_t>(chance(50) ? reduction::mean : reduction::max)),
+                integer(key::has_mask, 0), dim_attribute(key::length, n(3))},
+               {runs});
+    }
     std::vector<Value> inputs{x};
     if (lengths) inputs.push_back(lengths_);
     const Shape dims = shape(x);
     const Value one = node(op::pool, inputs,
                            {integer(key::reduction, static_cast<std::int64_t>(how)), integer(key::has_mask, lengths)},
                            {{dims[0], dims[2]}});
-    return sum(x, reshape(one, {dims[0], n(1), dims[2]}));
+    return sum(whole, reshape(one, {dims[0], n(1), dims[2]}));
   }
   /// The same computed two times.
   Value twice(Value x) {

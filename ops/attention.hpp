@@ -136,6 +136,7 @@ struct AttentionOptions {
   std::optional<scalar::Function> score{};  ///< score_mod(…): applied to each score after bias, before the mask
   std::optional<double> scale{};            ///< default 1 / sqrt(head_dim)
   std::optional<double> softcap{};          ///< cap · tanh(x / cap), after bias and before `score`
+  Tables tables{};                          ///< what mask and score look up, where that is no input: any nodes
 };
 
 /// softmax(scale · q kᵀ + bias, over the keys that the mask keeps) v. Shapes q [B, H, N, D], k [B, Hkv, M, D], v [B,
@@ -150,9 +151,10 @@ constexpr Node attention(Node q, Node k, Node v, AttentionOptions o = {}, Where 
   const auto head_dim = shape.empty() ? std::nullopt : b.graph().dims.constant(shape.back());
   const bool has_mask = o.mask || o.mask_tensor.builder != nullptr;
   if (has_mask && shape.size() == 4 && keys.size() == 4) {
-    inputs.push_back(o.mask_tensor.builder != nullptr
-                         ? mask_node(o.mask_tensor, ScoreLengths{shape[2], keys[2]}, o.mask ? &*o.mask : nullptr, where)
-                         : mask_node(b, *o.mask, ScoreLengths{shape[2], keys[2]}, where));
+    inputs.push_back(
+        o.mask_tensor.builder != nullptr
+            ? mask_node(o.mask_tensor, ScoreLengths{shape[2], keys[2]}, o.mask ? &*o.mask : nullptr, o.tables, where)
+            : mask_node(b, *o.mask, ScoreLengths{shape[2], keys[2]}, o.tables, where));
   }
   const bool has_bias = o.bias.builder != nullptr;
   if (has_bias) inputs.push_back(o.bias);
@@ -180,7 +182,8 @@ constexpr Node attention(Node q, Node k, Node v, AttentionOptions o = {}, Where 
     const auto root = static_cast<std::int32_t>(o.score->add_to(b.graph().scalars));
     s.attributes.push_back(scalar_attribute(key::expression, root));
     if (!rule::traceable(b, op::attention, "score", where)) return {&b, {}};
-    if (!rule::add_tables(b, root, inputs, "score", op::attention, where)) return {&b, {}};  // after the other inputs
+    // After the other inputs.
+    if (!rule::add_tables(b, root, inputs, "score", op::attention, where, o.tables)) return {&b, {}};
   }
   return b.add(s, inputs, infer_attention);
 }

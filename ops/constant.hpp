@@ -37,16 +37,24 @@ constexpr Node constant(Builder& b, std::initializer_list<std::int64_t> shape, c
   return b.add(s, {}, infer_constant);
 }
 
-/// One number for all elements, of any shape, named dims too (torch.full). Takes no memory.
-constexpr Node full(Builder& b, std::initializer_list<DimSpec> shape, double value, DType dtype = f32,
-                    Where where = Where::current()) {
+/// Over dims of the graph: for composites.
+constexpr Node full_of(Builder& b, std::vector<Dim> shape, double value, DType dtype = f32,
+                       Where where = Where::current()) {
   NodeSpec s = rule::spec(op::constant, "", b, where);
   OutputSpec out;
   out.dtype = dtype;
-  for (const DimSpec& d : shape) out.shape.push_back(b.intern(d));
+  out.shape = std::move(shape);
   s.outputs.push_back(out);
   s.attributes.push_back(number(key::value, value));
   return b.add(s, {}, infer_constant);
+}
+
+/// One number for all elements, of any shape, named dims too (torch.full). Takes no memory.
+constexpr Node full(Builder& b, std::initializer_list<DimSpec> shape, double value, DType dtype = f32,
+                    Where where = Where::current()) {
+  std::vector<Dim> dims;
+  for (const DimSpec& d : shape) dims.push_back(b.intern(d));
+  return full_of(b, std::move(dims), value, dtype, where);
 }
 
 }  // namespace treadle

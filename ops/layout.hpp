@@ -125,13 +125,17 @@ constexpr Outputs infer_slice(Graph& g, const NodeSpec& s, const Inputs& in, Fai
   return rule::one(out, in[0].dtype);
 }
 
-/// The part [begin, begin + length) along `axis`.
-constexpr Node slice(Node x, std::int64_t axis, DimSpec begin, DimSpec length, Where where = Where::current()) {
+/// From and to dims of the graph: for composites.
+constexpr Node slice_to(Node x, std::int64_t axis, Dim begin, Dim length, Where where = Where::current()) {
   Builder& b = *x.builder;
   NodeSpec s = rule::spec(op::slice, "", b, where);
-  s.attributes = {integer(key::axis, axis), dim_attribute(key::begin, b.intern(begin)),
-                  dim_attribute(key::length, b.intern(length))};
+  s.attributes = {integer(key::axis, axis), dim_attribute(key::begin, begin), dim_attribute(key::length, length)};
   return b.add(s, {x}, infer_slice);
+}
+
+/// The part [begin, begin + length) along `axis`.
+constexpr Node slice(Node x, std::int64_t axis, DimSpec begin, DimSpec length, Where where = Where::current()) {
+  return slice_to(x, axis, x.builder->intern(begin), x.builder->intern(length), where);
 }
 
 constexpr Outputs infer_append(Graph& g, const NodeSpec& s, const Inputs& in, Failure& f) {

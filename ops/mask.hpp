@@ -12,6 +12,33 @@ namespace treadle {
 
 using mask::Mask;
 
+/// What a lookup of this name reads: any node of rank 1 or 2, computed in the run too; f32 for lookup, i32, i64 or bool
+/// for lookup<i32>.
+struct NamedTable {
+  std::string_view name;
+  Node node;
+};
+/// Tables given by name, `{{"cluster", ids}, …}`. (No vector: options are values that every compiler copies in constant
+/// evaluation.)
+struct Tables {
+  static constexpr int capacity = 8;
+  NamedTable list[capacity]{};
+  int count = 0;
+  constexpr Tables() = default;
+  constexpr Tables(std::initializer_list<NamedTable> tables) {
+    for (const NamedTable& t : tables) add(t);
+  }
+  constexpr void add(const NamedTable& t) {
+    if (count == capacity) throw "a function is given at most 8 tables by name";
+    list[count++] = t;
+  }
+  constexpr const NamedTable* find(std::string_view name) const {
+    for (int i = 0; i < count; ++i)
+      if (list[i].name == name) return &list[i];
+    return nullptr;
+  }
+};
+
 constexpr Outputs infer_mask(Graph& g, const NodeSpec& s, const Inputs& in, Failure& f) {
   const auto length = [&](key k) {
     for (const Attribute& a : s.attributes)
@@ -56,9 +83,10 @@ constexpr bool traceable(Builder& b, op o, std::string_view leaf, const Where& w
   return false;
 }
 
-/// Appends the graph inputs that hold the tables of the expression at `root`, in order of first appearance.
+/// Appends the nodes that hold the tables of the expression at `root`, in order of first appearance: those given by
+/// name, else the graph's inputs and parameters of these names. `listed_names`: the tables' names, where somebody asks.
 constexpr bool add_tables(Builder& b, std::int32_t root, std::vector<Node>& inputs, std::string_view leaf, op o,
-                          const Where& where) {
+                          const Where& where, const Tables& given = {}, std::vector<Text>* listed_names = nullptr) {
   Graph& g = b.graph();
   std::vector<std::int32_t> stack{root}, seen;
   std::vector<Text> names;
@@ -82,6 +110,25 @@ constexpr bool add_tables(Builder& b, std::int32_t root, std::vector<Node>& inpu
     stack.push_back(n.a);
   }
   for (const Text& t : names) {
+    if (listed_names != nullptr) listed_names->push_back(t);
+    if (const NamedTable* table = given.find(t.view())) {
+      if (!b.usable(table->node)) return false;
+      const NodeData& source = g.nodes[static_cast<std::size_t>(table->node.value.node)];
+      // Backends find the tables that are inputs by their names, so a name must not lead to two of them.
+      const std::string_view own =
+          source.op == op::input || source.op == op::parameter ? g.strings[source.leaf] : std::string_view();
+      for (const Text& other : names) {
+        if (own.empty() || own == t.view() || other.view() != own) continue;
+        b.fail(o, leaf,
+               {error_kind::bad_attribute,
+                Text("table \"").append(t.view()).append("\" given as the input \"").append(own).append("\""),
+                "names that no other table of the function has"},
+               where.line());
+        return false;
+      }
+      inputs.push_back(table->node);
+      continue;
+    }
     std::int32_t found = -1;
     for (std::size_t i = 0; i < g.nodes.size(); ++i)
       if ((g.nodes[i].op == op::input || g.nodes[i].op == op::parameter) && g.strings[g.nodes[i].leaf] == t.view())
@@ -101,7 +148,8 @@ constexpr bool add_tables(Builder& b, std::int32_t root, std::vector<Node>& inpu
 namespace rule {
 /// The size along `index` (the batch element or the head) of the first table among `inputs` that the expression at
 /// `root` indexes with it; −1 if there is none.
-constexpr Dim indexed_length(Builder& b, const std::vector<Node>& inputs, std::int32_t root, scalar::Op index) {
+constexpr Dim indexed_length(Builder& b, const std::vector<Node>& inputs, const std::vector<Text>& names,
+                             std::int32_t root, scalar::Op index) {
   const Graph& g = b.graph();
   const unsigned wanted = index == scalar::Op::b ? scalar::uses_b : scalar::uses_h;
   if ((g.scalars.nodes[static_cast<std::size_t>(root)].uses & wanted) == 0) return -1;
@@ -109,9 +157,9 @@ constexpr Dim indexed_length(Builder& b, const std::vector<Node>& inputs, std::i
     const scalar::Node& n = g.scalars.nodes[static_cast<std::size_t>(i)];
     if (!scalar::reads_table(n.op)) continue;
     const std::string_view table(g.scalars.names.data() + n.name_first, static_cast<std::size_t>(n.name_size));
-    for (const Node& input : inputs) {
-      const std::vector<Dim> shape = b.shape(input);
-      if (g.strings[g.nodes[static_cast<std::size_t>(input.value.node)].leaf] != table) continue;
+    for (std::size_t t = 0; t < inputs.size(); ++t) {
+      const std::vector<Dim> shape = b.shape(inputs[t]);
+      if (names[t].view() != table) continue;
       for (std::int32_t axis = 0; axis < 2; ++axis) {
         const std::int32_t at = n.child(axis);
         if (at >= 0 && static_cast<std::size_t>(axis) < shape.size() &&
@@ -140,7 +188,8 @@ constexpr bool sums_features(const scalar::Pool& pool, std::int32_t root) {
 }
 
 /// Attributes of a mask over an expression, and its tables as inputs. False after an error.
-constexpr bool add_expression(Builder& b, const Mask& m, NodeSpec& s, std::vector<Node>& inputs, const Where& where) {
+constexpr bool add_expression(Builder& b, const Mask& m, NodeSpec& s, std::vector<Node>& inputs, const Where& where,
+                              const Tables& given = {}) {
   const auto root = static_cast<std::int32_t>(m.add_to(b.graph().scalars));
   s.attributes.push_back(scalar_attribute(key::expression, root));
   if (!traceable(b, op::mask, "mask", where)) return false;
@@ -150,9 +199,10 @@ constexpr bool add_expression(Builder& b, const Mask& m, NodeSpec& s, std::vecto
     return false;
   }
   std::vector<Node> tables;
-  if (!add_tables(b, root, tables, "mask", op::mask, where)) return false;
-  const Dim batch_len = indexed_length(b, tables, root, scalar::Op::b),
-            heads = indexed_length(b, tables, root, scalar::Op::h);
+  std::vector<Text> names;
+  if (!add_tables(b, root, tables, "mask", op::mask, where, given, &names)) return false;
+  const Dim batch_len = indexed_length(b, tables, names, root, scalar::Op::b),
+            heads = indexed_length(b, tables, names, root, scalar::Op::h);
   if (batch_len >= 0) s.attributes.push_back(dim_attribute(key::b_len, batch_len));
   if (heads >= 0) s.attributes.push_back(dim_attribute(key::h_len, heads));
   for (const Node& t : tables) inputs.push_back(t);
@@ -165,15 +215,19 @@ struct ScoreLengths {
   Dim q_len, k_len;
 };
 
-/// A mask node from an expression, over q_len × k_len.
-constexpr Node mask_node(Builder& b, const Mask& m, ScoreLengths lengths, Where where = Where::current()) {
+/// A mask node from an expression, over q_len × k_len; `tables` gives what it looks up, where that is no input.
+constexpr Node mask_node(Builder& b, const Mask& m, ScoreLengths lengths, const Tables& tables,
+                         Where where = Where::current()) {
   NodeSpec s = rule::spec(op::mask, "", b, where);
   s.attributes = {integer(key::has_tensor, 0)};
   std::vector<Node> inputs;
-  if (!rule::add_expression(b, m, s, inputs, where)) return {&b, {}};
+  if (!rule::add_expression(b, m, s, inputs, where, tables)) return {&b, {}};
   s.attributes.push_back(dim_attribute(key::q_len, lengths.q_len));
   s.attributes.push_back(dim_attribute(key::k_len, lengths.k_len));
   return b.add(s, inputs, infer_mask);
+}
+constexpr Node mask_node(Builder& b, const Mask& m, ScoreLengths lengths, Where where = Where::current()) {
+  return mask_node(b, m, lengths, Tables(), where);
 }
 constexpr Node mask_node(Builder& b, const Mask& m, DimSpec q_len, DimSpec k_len, Where where = Where::current()) {
   return mask_node(b, m, ScoreLengths{b.intern(q_len), b.intern(k_len)}, where);
@@ -181,15 +235,19 @@ constexpr Node mask_node(Builder& b, const Mask& m, DimSpec q_len, DimSpec k_len
 
 /// A mask node from a boolean tensor (true keeps) that broadcasts to [batch, heads, q_len, k_len]; and'ed with `m`
 /// where given.
-constexpr Node mask_node(Node tensor, ScoreLengths lengths, const Mask* m = nullptr, Where where = Where::current()) {
+constexpr Node mask_node(Node tensor, ScoreLengths lengths, const Mask* m, const Tables& tables,
+                         Where where = Where::current()) {
   Builder& b = *tensor.builder;
   NodeSpec s = rule::spec(op::mask, "", b, where);
   s.attributes = {integer(key::has_tensor, 1)};
   std::vector<Node> inputs{tensor};
-  if (m != nullptr && !rule::add_expression(b, *m, s, inputs, where)) return {&b, {}};
+  if (m != nullptr && !rule::add_expression(b, *m, s, inputs, where, tables)) return {&b, {}};
   s.attributes.push_back(dim_attribute(key::q_len, lengths.q_len));
   s.attributes.push_back(dim_attribute(key::k_len, lengths.k_len));
   return b.add(s, inputs, infer_mask);
+}
+constexpr Node mask_node(Node tensor, ScoreLengths lengths, const Mask* m = nullptr, Where where = Where::current()) {
+  return mask_node(tensor, lengths, m, Tables(), where);
 }
 constexpr Node mask_node(Node tensor, DimSpec q_len, DimSpec k_len, const Mask* m = nullptr,
                          Where where = Where::current()) {

@@ -41,6 +41,34 @@ Array<T> pool(const Array<T>& x, const Array<T>* key_lengths, reduction how) {
   return out;
 }
 
+/// Runs of `each` positions, the last of what is left: every run by the formula above.
+template <class T>
+Array<T> pool_runs(const Array<T>& x, std::int64_t each, reduction how) {
+  const std::size_t rank = x.shape.size();
+  const std::int64_t n = x.shape[rank - 2], d = x.shape[rank - 1], runs = n == 0 ? 0 : (n + each - 1) / each;
+  std::vector<std::int64_t> shape = x.shape;
+  shape[rank - 2] = runs;
+  Array<T> out = zeros<T>(shape);
+  const std::int64_t outer = elements({x.shape.begin(), x.shape.end() - 2});
+  const auto from = shaped<3>(x, {outer, n, d});
+  auto to = shaped<3>(out, {outer, runs, d});
+  for (std::int64_t r = 0; r < runs; ++r) {
+    const std::int64_t begin = r * each, length = std::min(each, n - begin);
+    Array<T> run = zeros<T>({outer, length, d});
+    auto part = shaped<3>(run, {outer, length, d});
+    for (std::int64_t o = 0; o < outer; ++o)
+      for (std::int64_t i = 0; i < length; ++i)
+        for (std::int64_t c = 0; c < d; ++c) part(o, i, c) = from(o, begin + i, c);
+    const Array<T> one = pool<T>(run, nullptr, how);
+    const auto value = shaped<2>(one, {outer, d});
+    for (std::int64_t o = 0; o < outer; ++o)
+      for (std::int64_t c = 0; c < d; ++c) to(o, r, c) = value(o, c);
+  }
+  return out;
+}
+
+template Array<float> pool_runs(const Array<float>&, std::int64_t, reduction);
+template Array<double> pool_runs(const Array<double>&, std::int64_t, reduction);
 template Array<float> pool(const Array<float>&, const Array<float>*, reduction);
 template Array<double> pool(const Array<double>&, const Array<double>*, reduction);
 

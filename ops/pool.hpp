@@ -1,11 +1,11 @@
 #pragma once
-// Pooling: one vector for a sequence.
+// Pooling: one vector for a sequence, or for each of its runs.
 
 #include <treadle/ops/rule.hpp>
 
 namespace treadle {
 
-/// [.., n, d] → [.., d]; key_lengths is i32 [batch], batch being the first dim of x.
+/// [.., n, d] → [.., d], or [.., ⌈n / length⌉, d]; key_lengths is i32 [batch], batch being the first dim of x.
 constexpr Outputs infer_pool(Graph& g, const NodeSpec& s, const Inputs& in, Failure& f) {
   const auto& x = in[0].shape;
   const auto how = static_cast<reduction>(rule::get_integer(s, key::reduction));
@@ -23,6 +23,16 @@ constexpr Outputs infer_pool(Graph& g, const NodeSpec& s, const Inputs& in, Fail
                         Text("[batch] for ").append(shape_text(g, x).view()));
   }
   std::vector<Dim> out(x.begin(), x.end() - 2);
+  if (const Attribute* run = rule::find(s, key::length)) {
+    const auto each = static_cast<Dim>(run->integer);
+    const auto size = g.dims.constant(each);
+    if (how == reduction::first || lengths)
+      return rule::fail(f, error_kind::bad_attribute, lengths ? "lengths for runs" : "the first of each run",
+                        "the mean or largest of each run, without lengths");
+    if (size && *size < 1)
+      return rule::fail(f, error_kind::bad_attribute, Text("runs of ").append(*size), "runs of at least 1");
+    out.push_back(g.dims.ceil_div(x[x.size() - 2], each));
+  }
   out.push_back(x.back());
   return rule::one(out, in[0].dtype);
 }
@@ -54,6 +64,25 @@ constexpr Node mean_pooling(Node x, Node key_lengths = {}, Where where = Where::
 constexpr Node max_pooling(Node x, Node key_lengths = {}, Where where = Where::current()) {
   return rule::pooled(x, key_lengths, reduction::max, where);
 }
+namespace rule {
+constexpr Node pooled_runs(Node x, Dim each, reduction how, const Where& where) {
+  NodeSpec s = spec(op::pool, "", *x.builder, where);
+  s.attributes = {integer(key::reduction, static_cast<std::int64_t>(how)), integer(key::has_mask, 0),
+                  dim_attribute(key::length, each)};
+  return x.builder->add(s, {x}, infer_pool);
+}
+}  // namespace rule
+
+/// The mean over each run of `each` positions: [.., n, d] → [.., ⌈n / each⌉, d]; the last run may be shorter, and is
+/// the mean of what it has (torch.nn.functional.avg_pool1d with ceil_mode, without padding).
+constexpr Node mean_pooling_of_runs(Node x, DimSpec each, Where where = Where::current()) {
+  return rule::pooled_runs(x, x.builder->intern(each), reduction::mean, where);
+}
+/// The largest over each run, in the same way; NaN if one is NaN.
+constexpr Node max_pooling_of_runs(Node x, DimSpec each, Where where = Where::current()) {
+  return rule::pooled_runs(x, x.builder->intern(each), reduction::max, where);
+}
+
 /// The first position's vector, a view: [.., n, d] → [.., d] (BERT's [CLS]).
 constexpr Node first_token(Node x, Where where = Where::current()) {
   return rule::pooled(x, {}, reduction::first, where);

@@ -63,6 +63,8 @@ Array<T> gather(const Array<T>& x, const Array<T>& ids, std::int64_t axis, std::
 // --- pool.cpp. The first of 0 tokens throws std::invalid_argument.
 template <class T>
 Array<T> pool(const Array<T>& x, const Array<T>* key_lengths, reduction how);
+template <class T>
+Array<T> pool_runs(const Array<T>& x, std::int64_t each, reduction how);
 
 // --- layout.cpp
 template <class T>
@@ -105,6 +107,12 @@ Array<T> argmax(const Array<T>& x);
 /// Ids outside the logits throw std::out_of_range.
 template <class T>
 Array<T> cross_entropy(const Array<T>& logits, const Array<T>& ids, reduction how, std::int64_t ignore_index);
+
+// --- sort.cpp. Over the last dim.
+template <class T>
+Array<T> argsort(const Array<T>& x);
+template <class T>
+Array<T> top_k_mask(const Array<T>& x, std::int64_t k);
 
 // --- mask.cpp. Masks: not 0 keeps.
 using Position = std::function<bool(std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t k)>;

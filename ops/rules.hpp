@@ -19,6 +19,7 @@
 #include <treadle/ops/score_attention.hpp>
 #include <treadle/ops/self_attention.hpp>
 #include <treadle/ops/softmax.hpp>
+#include <treadle/ops/sort.hpp>
 #include <treadle/ops/variants.hpp>
 
 namespace treadle {
@@ -63,6 +64,8 @@ inline constexpr OpRule op_rules[] = {
     {op::log_softmax, 1, rule::same_as_first, flops_softmax},
     {op::logsumexp, 1, infer_logsumexp, flops_logsumexp},
     {op::argmax, 1, infer_argmax, flops_argmax},
+    {op::argsort, 1, infer_argsort, flops_argsort},
+    {op::top_k_mask, 1, infer_top_k_mask, flops_top_k_mask},
     {op::cross_entropy, 2, infer_cross_entropy, flops_logsumexp},
     {op::pool, 1, infer_pool, flops_pool},
     {op::mask, 0, infer_mask},

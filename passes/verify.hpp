@@ -295,6 +295,7 @@ constexpr bool dtypes(Context& c, std::int32_t n) {
     case op::log_softmax:
     case op::logsumexp:
     case op::argmax:
+    case op::top_k_mask:
     case op::layer_norm:
     case op::rms_norm:
     case op::add_layer_norm:

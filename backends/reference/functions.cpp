@@ -2,6 +2,7 @@
 
 #include <treadle/graph/scalar/check.hpp>
 
+#include <limits>
 #include <stdexcept>
 
 namespace treadle::reference {
@@ -49,7 +50,6 @@ void ScalarFunction::bind(const std::string& name, const Array<T>& values, DType
   if (values.rank() < 1 || values.rank() > 2)
     throw std::invalid_argument("table '" + name + "' has rank " + std::to_string(values.rank()) +
                                 "; a lookup has 1 or 2 indices");
-  if (dtype == DType::i64) throw std::invalid_argument("table '" + name + "' is i64; a lookup reads i32, bool or f32");
   auto storage = std::make_shared<Storage>();
   storage->name = name;
   scalar::Table table;
@@ -57,7 +57,9 @@ void ScalarFunction::bind(const std::string& name, const Array<T>& values, DType
     storage->numbers.assign(values.data.begin(), values.data.end());
     table.view = dense_view(storage->numbers.data(), DType::f64, values.shape);
   } else {
-    for (const T v : values.data) storage->integers.push_back(static_cast<std::int32_t>(v));
+    constexpr double least = std::numeric_limits<std::int32_t>::min(), most = std::numeric_limits<std::int32_t>::max();
+    for (const T v : values.data)  // i64 tables are read as i32
+      storage->integers.push_back(static_cast<std::int32_t>(std::clamp(static_cast<double>(v), least, most)));
     table.view = dense_view(storage->integers.data(), DType::i32, values.shape);
   }
   table.name = storage->name;

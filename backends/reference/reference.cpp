@@ -385,13 +385,18 @@ class Interpreter {
       case op::log_softmax: return {hold(log_softmax(x(0)))};
       case op::logsumexp: return {hold(logsumexp(x(0)))};
       case op::argmax: return {hold(argmax(x(0)))};
+      case op::argsort: return {hold(argsort(x(0)))};
+      case op::top_k_mask: return {hold(top_k_mask(x(0), g_.get_integer(n, key::top_k)))};
       case op::cross_entropy:
         return {hold(cross_entropy(x(0), x(1), static_cast<reduction>(integer(n, key::reduction, frame)),
                                    g_.get_integer(n, key::ignore_index, -100)))};
       case op::pool: {
         next = 1;
+        const auto how = static_cast<reduction>(integer(n, key::reduction, frame));
+        if (g_.find(n, key::length) != nullptr)
+          return {hold(pool_runs(x(0), std::max<std::int64_t>(integer(n, key::length, frame), 1), how))};
         const Array<T>* lengths = optional(key::has_mask);
-        return {hold(pool(x(0), lengths, static_cast<reduction>(integer(n, key::reduction, frame))))};
+        return {hold(pool(x(0), lengths, how))};
       }
       case op::mask: return {mask_node(n, frame)};
       case op::mask_to_bias: return {hold(mask_to_bias(x(0)))};
