@@ -4,6 +4,7 @@
 
 #include <treadle/backends/error.hpp>
 
+#include <treadle/graph/mask/patterns.hpp>
 #include <treadle/graph/mask/random_blocks.hpp>
 
 #include <fmt/format.h>
@@ -101,7 +102,7 @@ Variant local_variant(std::string_view text, std::string_view arguments, bool ca
   constexpr std::int64_t least[] = {1, 0};
   const auto given = numbers(text, arguments, "local:CHUNK,LOOKBACK such as local:64,1", {64, 1}, 1, names, least);
   const std::int64_t chunk = given[0], back = given[1];
-  const Mask chunks = block_window(chunk, back, 0);
+  const Mask chunks = local_chunks(chunk, back);
   return masked(fmt::format("local:{},{}{}", chunk, back, causal ? ":causal" : ""),
                 causal ? mask::causal & chunks : chunks, causal);
 }
@@ -120,8 +121,7 @@ Variant bigbird_variant(std::string_view text, std::string_view arguments, bool 
                     "the query's own block",
                     text, width));
   const std::int64_t side = width / 2;
-  Mask kept = block_window(block, side, side);
-  if (global > 0) kept = kept | global_prefix(block * global);
+  Mask kept = big_bird({.block = block, .window = width, .first = global, .last = 0});
   std::optional<BlockTable> table;
   if (random > 0) {
     const mask::RandomBlocks blocks{
