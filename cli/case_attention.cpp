@@ -4,6 +4,7 @@
 #include "case_graphs.hpp"
 
 #include <treadle/backends/error.hpp>
+#include <treadle/ops/pooled_attention.hpp>
 
 #include <fmt/format.h>
 
@@ -332,6 +333,29 @@ void linear_attention_call(CallBuilder& b) {
   b.output("out", linear_attention(q, k, v, o));
 }
 
+void pooled_attention_call(CallBuilder& b) {
+  b.only("layout", "[length, dim]");
+  PooledAttentionOptions o;
+  o.ratio = b.integer("ratio");
+  o.causal = b.flag("causal");
+  const std::string pool = b.text("pool", "mean");
+  if (pool != "mean" && pool != "max") throw NotSupported(fmt::format("attribute pool {} of pooled_attention", pool));
+  o.pool = pool == "max" ? reduction::max : reduction::mean;
+  const Node q = tensor_input(b, "q"), k = tensor_input(b, "k"), v = tensor_input(b, "v");
+  const std::vector<Dim> shape = b.g.shape(q);
+  const double dim = static_cast<double>(b.g.graph().dims.constant(shape.back()).value_or(1));
+  o.scale = b.has("scale") ? b.number("scale") : 1.0 / std::sqrt(dim);
+  b.ignore("scale");
+  b.output("out", pooled_attention(q, k, v, o));
+  if (!b.wants("weights") || shape[1] != b.g.shape(k)[1]) return;
+  const Node pooled = o.pool == reduction::max ? max_pooling_of_runs(k, o.ratio) : mean_pooling_of_runs(k, o.ratio);
+  Node scores = scale(matmul(q, transpose(pooled)), *o.scale);
+  if (o.causal && b.g.usable(scores))
+    scores = select(mask_node(b.g, whole_runs_of_the_past(o.ratio), ScoreLengths{shape[2], b.g.shape(pooled)[2]}),
+                    scores, -std::numeric_limits<double>::infinity());
+  b.output("weights", softmax(scores));
+}
+
 /// softmax(scale · query keyᵀ) key, from primitive nodes; [batch, length, dim].
 void dot_attention_call(CallBuilder& b, bool bilinear) {
   Node query = b.input("query");
@@ -348,6 +372,7 @@ const std::map<std::string, CallFunction>& attention_calls() {
   static const std::map<std::string, CallFunction> calls = {
       {"attention", attention_call},
       {"linear_attention", linear_attention_call},
+      {"pooled_attention", pooled_attention_call},
       {"dot_attention", [](CallBuilder& b) { dot_attention_call(b, false); }},
       {"bilinear_attention", [](CallBuilder& b) { dot_attention_call(b, true); }},
   };

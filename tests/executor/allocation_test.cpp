@@ -3,6 +3,8 @@
 #include "support.hpp"
 
 #include <treadle/models/examples.hpp>
+#include <treadle/ops/routing_attention.hpp>
+#include <treadle/ops/top_k_attention.hpp>
 #include <treadle/passes/pipeline.hpp>
 
 #include <atomic>
@@ -85,6 +87,21 @@ BOOST_AUTO_TEST_CASE(a_run_on_simd_allocates_nothing) {
 BOOST_AUTO_TEST_CASE(a_run_on_tbb_allocates_nothing) {
   for (const auto& entry : models::all) BOOST_TEST_CONTEXT(entry.name)
   BOOST_TEST(allocations_of_runs(optimise(entry.build()), {.backend = "tbb", .threads = 2}, false) == 0);
+}
+
+// Tables that are computed in a run are bound in the middle of it.
+BOOST_AUTO_TEST_CASE(a_run_with_computed_tables_allocates_nothing) {
+  Builder b;
+  const Node q = b.input("q", f32, {batch, 2, seq, 8}), k = b.input("k", f32, {batch, 2, seq, 8}),
+             centroids = b.parameter("centroids", {b.dim_number(2), b.dim_number(4), b.dim_number(8)});
+  b.output("y", clustered_attention(q, k, k, centroids, {.iterations = 1}));
+  b.output("z", routing_attention(q, k, k, centroids, {.causal = true}));
+  b.output("top", top_k_attention(q, k, k, {.k = 3}));
+  const Graph g = b.finish();
+  BOOST_REQUIRE(!g.error);
+  for (const bool strided : {false, true})
+    BOOST_TEST(allocations_of_runs(optimise(g), {.backend = "simd"}, strided) == 0);
+  BOOST_TEST(allocations_of_runs(g, {.backend = "tbb", .threads = 2}, false) == 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

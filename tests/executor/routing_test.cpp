@@ -1,0 +1,196 @@
+// Attention within clusters, over their means, and tables that are computed in the run.
+
+#include "plain.hpp"
+
+#include <treadle/ops/routing_attention.hpp>
+
+using namespace treadle;
+using namespace treadle::test;
+
+namespace {
+
+constexpr std::int64_t heads = 2, clusters = 4, head_dim = 8, value_dim = 5;
+const double usual = 1 / std::sqrt(static_cast<double>(head_dim));
+const DimSpec m = dim("m");
+
+struct Given {
+  Builder g;
+  Node q, k, v, centroids;
+  explicit Given(const DimSpec& keys = n)
+      : q(g.input("q", f32, {2, heads, n, head_dim})),
+        k(g.input("k", f32, {2, heads, keys, head_dim})),
+        v(g.input("v", f32, {2, heads, keys, value_dim})),
+        centroids(g.input("centroids", f32, {1, heads, clusters, head_dim})) {
+    centroids = reshape(centroids, {heads, clusters, head_dim});
+  }
+  Graph with(Node y) {
+    g.output("y", y);
+    return g.finish();
+  }
+};
+
+using Ids = std::vector<std::int64_t>;  // [batch, heads, rows]
+
+/// The first centroid with the largest dot product; centroids of one batch element, or of all.
+Ids nearest(const Cube& x, const Cube& centroids) {
+  Ids ids;
+  for (std::int64_t b = 0; b < x.batch; ++b)
+    for (std::int64_t h = 0; h < x.heads; ++h)
+      for (std::int64_t i = 0; i < x.rows; ++i) {
+        std::int64_t best = 0;
+        double most = -INFINITY;
+        for (std::int64_t c = 0; c < centroids.rows; ++c) {
+          double dot = 0;
+          for (std::int64_t d = 0; d < x.columns; ++d)
+            dot += x(b, h, i, d) * centroids(centroids.batch == 1 ? 0 : b, h, c, d);
+          if (dot > most) best = c;
+          most = std::max(most, dot);
+        }
+        ids.push_back(best);
+      }
+  return ids;
+}
+std::int64_t id_of(const Ids& ids, const Cube& x, std::int64_t b, std::int64_t h, std::int64_t i) {
+  return ids[static_cast<std::size_t>((b * x.heads + h) * x.rows + i)];
+}
+
+struct Cubes {
+  Cube q, k, v, centroids;
+  Cubes(const Graph& g, const Lengths& dims) {
+    const Tensors in = inputs_of(g, dims, 21);
+    q = cube_of(in, "q");
+    k = cube_of(in, "k");
+    v = cube_of(in, "v");
+    centroids = cube_of(in, "centroids");
+  }
+  /// One round of spherical k-means over queries and keys.
+  Cube moved() const {
+    Cube out(q.batch, heads, clusters, head_dim);
+    const Ids of_q = nearest(q, centroids), of_k = nearest(k, centroids);
+    for (std::int64_t b = 0; b < q.batch; ++b)
+      for (std::int64_t h = 0; h < heads; ++h)
+        for (std::int64_t c = 0; c < clusters; ++c) {
+          std::int64_t count = 0;
+          const auto gather = [&](const Cube& x, const Ids& ids) {
+            for (std::int64_t i = 0; i < x.rows; ++i) {
+              if (id_of(ids, x, b, h, i) != c) continue;
+              ++count;
+              for (std::int64_t d = 0; d < head_dim; ++d) out(b, h, c, d) += x(b, h, i, d);
+            }
+          };
+          gather(q, of_q);
+          gather(k, of_k);
+          double square = 0;
+          for (std::int64_t d = 0; d < head_dim; ++d) {
+            if (count == 0) out(b, h, c, d) = centroids(centroids.batch == 1 ? 0 : b, h, c, d);
+            square += out(b, h, c, d) * out(b, h, c, d);
+          }
+          for (std::int64_t d = 0; d < head_dim; ++d) out(b, h, c, d) /= std::sqrt(square / head_dim);
+        }
+    return out;
+  }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(routing)
+
+BOOST_AUTO_TEST_CASE(within_clusters) {
+  for (const std::int64_t length : {0, 1, 7, 16, 33, 90})
+    for (const bool is_causal : {false, true})
+      for (const std::int64_t more : {0, 5}) {
+        Given x(m);
+        const Graph g = x.with(routing_attention(x.q, x.k, x.v, x.centroids, {.causal = is_causal}));
+        const Lengths dims{{"n", length}, {"m", length + more}};
+        const Cubes c(g, dims);
+        const Ids of_q = nearest(c.q, c.centroids), of_k = nearest(c.k, c.centroids);
+        BOOST_TEST_CONTEXT(length << " queries, " << more << " keys more" << (is_causal ? ", causal" : ""))
+        check_plain(g, dims, plain_attention(c.q, c.k, c.v, usual, [&](auto b, auto h, auto i, auto j) {
+                      return id_of(of_q, c.q, b, h, i) == id_of(of_k, c.k, b, h, j) && (!is_causal || j <= i + more);
+                    }));
+      }
+}
+
+BOOST_AUTO_TEST_CASE(centroids_that_move) {
+  for (const std::int64_t length : {3, 40})
+    for (const int iterations : {1, 2}) {
+      Given x;
+      const Graph g = x.with(routing_attention(x.q, x.k, x.v, x.centroids, {.iterations = iterations}));
+      const Lengths dims{{"n", length}};
+      Cubes c(g, dims);
+      for (int i = 0; i < iterations; ++i) c.centroids = c.moved();
+      const Ids of_q = nearest(c.q, c.centroids), of_k = nearest(c.k, c.centroids);
+      BOOST_TEST_CONTEXT(length << " tokens, " << iterations << " rounds")
+      check_plain(g, dims, plain_attention(c.q, c.k, c.v, usual, [&](auto b, auto h, auto i, auto j) {
+                    return id_of(of_q, c.q, b, h, i) == id_of(of_k, c.k, b, h, j);
+                  }));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(own_cluster_and_means_of_the_others) {
+  for (const std::int64_t length : {1, 7, 33}) {
+    Given x(m);
+    const Graph g = x.with(clustered_attention(x.q, x.k, x.v, x.centroids, {.scale = 0.8}));
+    const Lengths dims{{"n", length}, {"m", length + 3}};
+    const Cubes c(g, dims);
+    const Ids of_q = nearest(c.q, c.centroids), of_k = nearest(c.k, c.centroids);
+    Cube mean_k(2, heads, clusters, head_dim), mean_v(2, heads, clusters, value_dim);
+    std::vector<double> counts(static_cast<std::size_t>(2 * heads * clusters));
+    const auto count = [&](std::int64_t b, std::int64_t h, std::int64_t r) -> double& {
+      return counts[static_cast<std::size_t>((b * heads + h) * clusters + r)];
+    };
+    for (std::int64_t b = 0; b < 2; ++b)
+      for (std::int64_t h = 0; h < heads; ++h) {
+        for (std::int64_t j = 0; j < c.k.rows; ++j) {
+          const std::int64_t r = id_of(of_k, c.k, b, h, j);
+          ++count(b, h, r);
+          for (std::int64_t d = 0; d < head_dim; ++d) mean_k(b, h, r, d) += c.k(b, h, j, d);
+          for (std::int64_t d = 0; d < value_dim; ++d) mean_v(b, h, r, d) += c.v(b, h, j, d);
+        }
+        for (std::int64_t r = 0; r < clusters; ++r) {
+          for (std::int64_t d = 0; d < head_dim; ++d) mean_k(b, h, r, d) /= std::max(count(b, h, r), 1.0);
+          for (std::int64_t d = 0; d < value_dim; ++d) mean_v(b, h, r, d) /= std::max(count(b, h, r), 1.0);
+        }
+      }
+    const auto seen = [&](std::int64_t b, std::int64_t h, std::int64_t i) {
+      std::vector<Seen> s;
+      const std::int64_t own = id_of(of_q, c.q, b, h, i);
+      for (std::int64_t j = 0; j < c.k.rows; ++j)
+        if (id_of(of_k, c.k, b, h, j) == own) s.push_back({&c.k, &c.v, j, 0});
+      for (std::int64_t r = 0; r < clusters; ++r)
+        if (r != own && count(b, h, r) > 0) s.push_back({&mean_k, &mean_v, r, std::log(count(b, h, r))});
+      return s;
+    };
+    BOOST_TEST_CONTEXT(length << " tokens") check_plain(g, dims, plain_attention(c.q, value_dim, 0.8, seen));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(one_cluster_is_attention) {
+  Builder b;
+  const Node q = b.input("q", f32, {1, 1, n, 4}), c = full(b, {1, 1, 4}, 1);
+  b.output("y", routing_attention(q, q, q, c, {.causal = true}));
+  b.output("attention", attention(q, q, q, {.mask = causal}));
+  const Graph g = b.finish();
+  BOOST_REQUIRE(!g.error);
+  const Results r = run(g, {}, {{"n", 50}}, {.backend = "simd"}, 3);
+  BOOST_TEST(r.at("y") == r.at("attention"), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(refusals) {
+  const auto mistake = [](RoutingOptions o, bool levels, const std::vector<std::int64_t>& shape) {
+    Given x;
+    std::vector<Dim> dims;
+    for (const std::int64_t d : shape) dims.push_back(x.g.dim_number(d));
+    const Node c = x.g.parameter("c", dims);
+    return mistake_of(
+        x.with(levels ? clustered_attention(x.q, x.k, x.v, c, o) : routing_attention(x.q, x.k, x.v, c, o)));
+  };
+  BOOST_TEST(mistake({}, false, {2, 4, 7}) ==
+             "centroids [2, 4, 7]; [heads, clusters, head_dim] with [heads, head_dim] = [2, 8]");
+  BOOST_TEST(mistake({}, false, {2, 0, 8}) ==
+             "centroids [2, 0, 8]; [heads, clusters, head_dim] with [heads, head_dim] = [2, 8]");
+  BOOST_TEST(mistake({.iterations = -2}, false, {2, 4, 8}) == "-2 iterations; 0 or more iterations");
+  BOOST_TEST(mistake({.causal = true}, true, {2, 4, 8}) == "causal; no order: means hold keys of the future");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
