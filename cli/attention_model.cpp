@@ -13,7 +13,9 @@ Graph attention_model(const Variant& variant, const AttentionShape& shape) {
     const DimSpec blocks = ceil_div(seq, variant.table->block);
     g.input(variant.table->name, boolean, {blocks, blocks});
   }
-  g.output("out", attend(variant.attention, {q, k, v}));
+  const AttentionVariant attention = variant.at_shape ? variant.at_shape(shape) : variant.attention;
+  const Node x = merge_heads(v);  // what gates are projections of
+  g.output("out", attend(attention, {q, k, v, x, x}));
   return optimise(g.finish());
 }
 

@@ -7,11 +7,6 @@
 
 namespace treadle::cli {
 
-/// heads, kv_heads and head_dim are numbers of the model; batch and length are bound when it runs.
-struct AttentionShape {
-  std::int64_t batch = 1, heads = 1, kv_heads = 1, length = 0, head_dim = 64;
-};
-
 /// Inputs q [batch, heads, seq, head_dim], k and v [batch, kv_heads, seq, head_dim]; output "out". A variant with
 /// a table has it as a further input. After the passes.
 Graph attention_model(const Variant& variant, const AttentionShape& shape);

@@ -3,6 +3,7 @@
 #include "accuracy.hpp"
 #include "arguments.hpp"
 #include "command.hpp"
+#include "machine.hpp"
 #include "measure.hpp"
 #include "real_input.hpp"
 #include "report.hpp"
@@ -94,19 +95,13 @@ Plan plan_of(const Typed& t) {
   return p;
 }
 
-/// Bytes of q, k, v, the result, what measuring holds in float64, and the variants' tables.
-double needed_bytes(const AttentionShape& s, const std::vector<Variant>& variants) {
-  double tables = 0;
-  for (const Variant& v : variants) {
-    if (!v.table) continue;
-    const auto blocks = static_cast<double>(v.table->blocks(s.length));
-    tables += 4 * blocks * blocks;  // the model's, the measure's, and a summary of minima and maxima
-  }
+/// Bytes of q, k, v, the result, and what measuring holds in float64.
+double needed_bytes(const AttentionShape& s) {
   const double q = 1.0 * static_cast<double>(s.batch) * static_cast<double>(s.heads) * static_cast<double>(s.length) *
                    static_cast<double>(s.head_dim);
   const double k = q / static_cast<double>(s.heads) * static_cast<double>(s.kv_heads);
   const double sampled = s.length <= 2048 ? q : q / static_cast<double>(s.length) * 64;
-  return 4 * (2 * q + 2 * k) + 8 * 2 * sampled + 8 * k / static_cast<double>(s.kv_heads) + tables;
+  return 4 * (2 * q + 2 * k) + 8 * 2 * sampled + 8 * k / static_cast<double>(s.kv_heads);
 }
 
 class Comparison {
@@ -158,23 +153,43 @@ class Comparison {
     group("random", s, q.data(), k.data(), v.data());
   }
 
+  /// The variants that the memory has room for, all at once; the others are named.
+  std::vector<Variant> fitting(const AttentionShape& s) {
+    std::vector<Variant> fit;
+    const double available = memory_available();
+    double needed = 0;
+    for (const Variant& v : plan_.variants) {
+      const double own = v.own_bytes(s);
+      if (available > 0 && needed + own > available) {
+        table_.note(fmt::format("{:<24} {:>7} left out: it needs {} of memory, {} are available", v.name, s.length,
+                                bytes_text(own), bytes_text(available - needed)));
+        continue;
+      }
+      needed += own;
+      fit.push_back(v);
+    }
+    return fit;
+  }
+
   void group(const std::string& input, const AttentionShape& s, const float* q, const float* k, const float* v) {
+    const std::vector<Variant> variants = fitting(s);
+    if (variants.empty()) return;
     std::vector<float> out(static_cast<std::size_t>(s.batch * s.heads * s.length * s.head_dim));
     AccuracyMeter meter(s, q, k, v, plan_.seed, report_.machine.cores);
-    std::vector<Accuracy> accuracy(plan_.variants.size());
+    std::vector<Accuracy> accuracy(variants.size());
     const auto progress = [&](const std::string& text) {
       table_.progress(fmt::format("{} × {}: {}", input, s.length, text));
     };
-    const Group g = measure(plan_.variants, s, {q, k, v, &out}, plan_.measure, progress, [&](std::size_t i) {
-      progress(plan_.variants[i].name + ": error and entropy in float64");
-      accuracy[i] = meter(plan_.variants[i], out);
+    const Group g = measure(variants, s, {q, k, v, &out}, plan_.measure, progress, [&](std::size_t i) {
+      progress(variants[i].name + ": error and entropy in float64");
+      accuracy[i] = meter(variants[i], out);
     });
     peaks_.push_back(g.peak_gflops);
     std::vector<double> sorted = peaks_;
     std::sort(sorted.begin(), sorted.end());
     report_.peak_gflops = sorted[sorted.size() / 2];
-    for (std::size_t i = 0; i < plan_.variants.size(); ++i) {
-      add_row(input, s, plan_.variants[i], g.variants[i], g.peak_gflops, accuracy[i], meter.rows());
+    for (std::size_t i = 0; i < variants.size(); ++i) {
+      add_row(input, s, variants[i], g.variants[i], g.peak_gflops, accuracy[i], meter.rows());
     }
   }
 
@@ -233,6 +248,8 @@ class Comparison {
 
   void footer() {
     table_.clear_progress();
+    if (report_.rows.empty())
+      throw Error("no variant had room in the memory: use smaller --lengths, --batch or --heads");
     const Row& r = report_.rows.front();
     fmt::print("\n{}, {} on {} with {} thread{}, FMA peak {:.1f} GFLOP/s; {}, commit {}\n", report_.machine.cpu,
                r.backend, r.isa, r.threads, r.threads == 1 ? "" : "s", report_.peak_gflops, compiler(), commit());
@@ -254,7 +271,7 @@ int run(const Typed& typed) {
   for (const std::int64_t length : plan.lengths) {  // before the first run, not in the middle of the night
     AttentionShape s = plan.shape;
     s.length = length;
-    require_memory(needed_bytes(s, plan.variants),
+    require_memory(needed_bytes(s),
                    fmt::format("length {} with batch {}, {} heads of size {}", length, s.batch, s.heads, s.head_dim),
                    "use smaller --lengths, --batch, --heads or --head-dim");
   }

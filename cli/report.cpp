@@ -201,7 +201,7 @@ void Table::heading(const std::string& text) {
 void Table::columns() {
   clear_progress();
   fmt::print("{}\n", dim(fmt::format(
-                         "{:<22} {:>7} {:>10} {:>10} {:>10} {:>5} {:>9} {:>9} {:>6} {:>10} {:>10} {:>9} {:>8} {:>7}",
+                         "{:<24} {:>7} {:>10} {:>10} {:>10} {:>5} {:>9} {:>9} {:>6} {:>10} {:>10} {:>9} {:>8} {:>7}",
                          "variant", "length", "median ms", "p10", "p90", "runs", "GFLOP/s", "executed", "peak",
                          "planned", "measured", "error", "entropy", "rows")));
 }
@@ -209,7 +209,7 @@ void Table::columns() {
 void Table::row(const Row& r) {
   clear_progress();
   fmt::print(
-      "{:<22} {:>7} {:>10.3f} {:>10.3f} {:>10.3f} {:>5} {:>9.2f} {:>9.2f} {:>5.0f}% {:>10} {:>10} {:>9.2e} {:>8} "
+      "{:<24} {:>7} {:>10.3f} {:>10.3f} {:>10.3f} {:>5} {:>9.2f} {:>9.2f} {:>5.0f}% {:>10} {:>10} {:>9.2e} {:>8} "
       "{:>7}\n",
       r.variant, r.length, r.median_ms, r.p10_ms, r.p90_ms, r.repetitions, r.useful_gflops, r.executed_gflops,
       100 * r.fraction_of_peak, bytes_text(static_cast<double>(r.planned_bytes)),
@@ -218,11 +218,17 @@ void Table::row(const Row& r) {
   std::fflush(stdout);
 }
 
+void Table::note(const std::string& text) {
+  clear_progress();
+  fmt::print("{}\n", dim(text));
+  std::fflush(stdout);
+}
+
 void Table::exponents(const std::vector<Exponent>& exponents) {
   if (exponents.empty()) return;
   heading("Time grows as length to the power of");
   for (const Exponent& e : exponents)
-    fmt::print("{:<22} {:>7.2f}  {}\n", e.variant, e.exponent, dim(fmt::format("({} lengths)", e.lengths)));
+    fmt::print("{:<24} {:>7.2f}  {}\n", e.variant, e.exponent, dim(fmt::format("({} lengths)", e.lengths)));
   std::fflush(stdout);
 }
 

@@ -64,6 +64,7 @@ class Table {
   void heading(const std::string& text);
   void columns();
   void row(const Row& row);
+  void note(const std::string& text);
   void exponents(const std::vector<Exponent>& exponents);
   void progress(const std::string& text);
   void clear_progress();

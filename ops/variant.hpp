@@ -65,7 +65,7 @@ constexpr bool refused_option(const AttentionVariant& v, const AttentionInputs& 
   const bool only_causal = o.mask && *o.mask == causal;
   if (o.mask && !able.mask && !(able.causal_mask && only_causal))
     return refuse("a mask", able.causal_mask ? "the causal mask or none" : "no mask");
-  if (o.mask_tensor.builder != nullptr && !able.mask) return refuse("a mask tensor", "no mask tensor");
+  if (o.mask_tensor.builder != nullptr) return refuse("a mask tensor", "softmax attention, or no mask tensor");
   if (o.bias.builder != nullptr) return refuse("a bias", "softmax attention, or no bias");
   if (o.sink.builder != nullptr) return refuse("a sink", "softmax attention, or no sink");
   if (o.score) return refuse("a score function", "softmax attention, or no score function");

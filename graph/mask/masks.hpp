@@ -12,6 +12,7 @@
 // the last query stands at the last key (bottom_right, as with a KV cache) unless top_left is asked for; the two agree
 // when the lengths do. Windows are inclusive on both ends. A row that sees nothing is allowed; its output is 0.
 
+#include <treadle/graph/op.hpp>  // before the masks: an attribute is called causal too, and g++ sees a shadow
 #include <treadle/graph/scalar/function.hpp>
 
 #include <initializer_list>

@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(wrong_command_lines_are_one_sentence) {
                 "the number of random blocks of variant 'bigbird:64,3,2,2000' is");
   check_refused("compare --variants bigbirds", "bigbird[:B,W,G,R]");
   check_refused("compare --variants performer:0", "the number of features of variant 'performer:0' is 0");
-  check_refused("compare --variants performer:9999999", "at most 8192 are possible");
+  check_refused("compare --variants performer:9999999", "it must be from 1 to 8192");
   check_refused("compare --lengths 512:256", "256:512");
   check_refused("compare --lengths 1:2:3", "two ends");
   check_refused("compare --lengths 12x", "whole number");
