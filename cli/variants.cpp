@@ -124,7 +124,7 @@ std::vector<Variant> parse_variants(std::string_view text, std::uint64_t seed) {
   std::vector<Variant> variants;
   for (const std::string& name : names) {
     if (name.empty())
-      throw Error(fmt::format("--variants is '{}': write all, or a list such as dense,window:128,128,linear", text));
+      throw Error(fmt::format("--variants is '{}': write a list such as dense,window:128,128,linear, or all", text));
     Variant v = parse_variant(name, seed);
     const bool known =
         std::any_of(variants.begin(), variants.end(), [&](const Variant& o) { return o.name == v.name; });
@@ -135,10 +135,11 @@ std::vector<Variant> parse_variants(std::string_view text, std::uint64_t seed) {
 
 std::string variant_help() {
   std::string text;
-  for (const VariantFamily& f : variant_families())
-    text += fmt::format("{}  {:<33}{}{}", text.empty() ? "" : "\n",
-                        spelling(f, false) + (f.causal_cost.empty() ? "" : "[:causal]"), f.meaning,
-                        f.numbers.empty() || f.required ? "" : fmt::format(" ({})", defaults(f)));
+  each_form([&](const VariantFamily& f, bool causal) {
+    text += fmt::format("{}  {:<28}{}{}", text.empty() ? "" : "\n", spelling(f, causal),
+                        causal ? "the same over the keys up to the query" : f.meaning,
+                        causal || f.numbers.empty() || f.required ? "" : fmt::format(" ({})", defaults(f)));
+  });
   return text;
 }
 

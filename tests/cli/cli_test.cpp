@@ -176,15 +176,63 @@ BOOST_AUTO_TEST_CASE(compare_lists_its_variants) {
   const Outcome o = run("compare --list --lengths 5");  // nothing is measured
   BOOST_TEST(o.code == 0);
   const std::string help = run("compare --help").out;
-  for (const std::string spelling :
-       {"dense", "causal", "window:L,R", "longformer[:W,G]", "bigbird[:B,W,G,R]", "bigbird[:B,W,G,R]:causal",
-        "local[:C[,L]]", "local[:C[,L]]:causal", "linear", "linear:causal", "performer[:F]", "performer[:F]:causal"}) {
+  for (const std::string spelling : {"dense",
+                                     "causal",
+                                     "window:L,R",
+                                     "longformer[:W,G]",
+                                     "bigbird[:B,W,G,R]",
+                                     "bigbird[:B,W,G,R]:causal",
+                                     "local[:C[,L]]",
+                                     "local[:C[,L]]:causal",
+                                     "linear",
+                                     "linear:causal",
+                                     "performer[:F]",
+                                     "performer[:F]:causal",
+                                     "dilated[:W[,S]]",
+                                     "strided[:S]",
+                                     "fixed[:S[,K]]",
+                                     "retention",
+                                     "gated_linear",
+                                     "delta_rule",
+                                     "linformer[:L]",
+                                     "nystrom[:M]",
+                                     "pooled[:R]:causal",
+                                     "hierarchical[:B[,N]]",
+                                     "routing[:C]:causal",
+                                     "top_k[:K]"}) {
     BOOST_TEST(has(o.out, "\n" + spelling + " "), spelling);
     BOOST_TEST(has(help, "  " + spelling + " "), spelling);
     BOOST_TEST(has(read(TREADLE_DOCS "/compare.md"), "| `" + spelling + "` |"), spelling);
   }
   BOOST_TEST(has(o.out, "Zaheer et al. 2020"));
   BOOST_TEST(has(o.out, "64,3,2,3"));
+}
+
+BOOST_AUTO_TEST_CASE(compare_runs_everything_there_is) {
+  const Folder f;
+  const Outcome o =
+      run("compare --variants all --lengths 40,65 --heads 2 --head-dim 8 --repetitions 1 --json " + (f / "r.json"));
+  BOOST_TEST_REQUIRE(o.code == 0, o.error);
+  const auto j = nlohmann::json::parse(read(f / "r.json"));
+  const std::string list = run("compare --list").out;
+  std::vector<std::string> names;
+  for (const auto& row : j["rows"]) {
+    const std::string variant = row["variant"];
+    if (row["length"] == 40) names.push_back(variant);
+    BOOST_TEST(has(list, "\n" + variant.substr(0, variant.find(':'))), variant);
+    BOOST_TEST(std::isfinite(row["relative_error"].get<double>()), variant);
+    // At most the whole of softmax attention is as exact as float32 is.
+    if (variant == "dense" || variant == "causal") BOOST_TEST(row["relative_error"].get<double>() < 1e-5);
+  }
+  BOOST_TEST(names.size() == 29u);
+  BOOST_TEST(j["rows"].size() == 58u);
+}
+
+BOOST_AUTO_TEST_CASE(compare_leaves_out_what_the_memory_has_no_room_for) {
+  const Outcome o = run("compare --variants top_k --lengths 4194304 --heads 1 --head-dim 1");
+  BOOST_TEST(o.code == 2);
+  BOOST_TEST(has(o.out, "left out: it needs"), o.out);
+  BOOST_TEST(has(o.error, "no variant had room in the memory"), o.error);
 }
 
 BOOST_AUTO_TEST_CASE(compare_runs_masks_by_blocks) {
