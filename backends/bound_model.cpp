@@ -1,10 +1,12 @@
 #include <treadle/backends/backend.hpp>
 #include <treadle/backends/bound_model.hpp>
 #include <treadle/backends/executor.hpp>
+#include <treadle/backends/inlined.hpp>
 #include <treadle/backends/names.hpp>
 #include <treadle/backends/reference/reference.hpp>
 #include <treadle/backends/sizes.hpp>
 #include <treadle/graph/copy.hpp>
+#include <treadle/graph/scalar/program.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -69,7 +71,7 @@ struct BoundModel::Implementation {
   const BackendInfo* backend = nullptr;
   const kernel::Table* kernels = nullptr;
   std::unique_ptr<Threads> threads;
-  bool float64 = false;
+  bool float64 = false, inlined = true;
 
   plan::Constants constants;
   std::vector<plan::StateStorage> states;
@@ -86,6 +88,7 @@ struct BoundModel::Implementation {
   void check_parameters() const;
   void find_ports(const DimValues& sizes);
   void bind_reference(const DimValues& sizes);
+  void choose_scores(plan::Plan& p) const;
   TensorView check(const NamedTensor& t, const Port& port, const char* what) const;
   void describe_steps() const;
   void describe_buffers() const;
@@ -111,6 +114,7 @@ BoundModel::BoundModel(GraphView graph, const Parameters& parameters, BindOption
   if (options.threads < 0 || options.threads > most_threads)
     throw Error(std::to_string(options.threads) + " threads; 0 (all) to " + std::to_string(most_threads) + " is right");
   m.float64 = options.float64;
+  m.inlined = options.inlined;
   m.graph = copy_of(graph);
   m.constants.parameters = parameters;
   if (m.backend->has_isas) {
@@ -201,6 +205,16 @@ void BoundModel::Implementation::bind_reference(const DimValues& sizes) {
   }
 }
 
+/// Score functions that were compiled for this ISA; every other runs through the tile evaluator.
+void BoundModel::Implementation::choose_scores(plan::Plan& p) const {
+  for (plan::Step& s : p.steps) {
+    kernel::Attention* a = plan::scores_of(s.call);
+    if (a == nullptr || s.score < 0) continue;
+    const int root = p.scores[static_cast<std::size_t>(s.score)].root;
+    a->inlined = kernel::find_inlined(kernels->isa, graph.scalars, root);
+  }
+}
+
 void BoundModel::bind_dims(std::span<const NamedSize> sizes) {
   Implementation& m = *implementation_;
   DimValues values;
@@ -212,6 +226,7 @@ void BoundModel::bind_dims(std::span<const NamedSize> sizes) {
   m.find_ports(values);
   if (m.backend->has_isas) {
     plan::Plan p = plan::make_plan(m.graph, values, *m.kernels, m.backend->name, m.constants, m.states);
+    if (m.inlined) m.choose_scores(p);
     m.executor = std::make_unique<plan::Executor>(std::move(p), m.graph, *m.kernels, *m.threads);
   } else {
     m.bind_reference(values);
@@ -353,6 +368,12 @@ void BoundModel::Implementation::describe_steps() const {
     } else if (a != nullptr) {
       info.form = "all keys";
     }
+    if (a != nullptr && a->score != nullptr) {
+      const bool wide = a->score->wide;  // integers of 64 bits are never inlined
+      info.form += a->inlined == nullptr ? "; score in tiles"
+                   : wide                ? "; score in tiles (64-bit integers)"
+                                         : "; score inlined";
+    }
     if (const auto* l = std::get_if<plan::Call<kernel::LinearAttention>>(&s.call)) {
       const bool quadratic = l->kernel->run == kernels->linear_attention_quadratic.run,
                  recurrent = l->kernel->run == kernels->linear_attention_recurrent.run;
@@ -412,6 +433,7 @@ std::string BoundModel::describe() const {
     text += line;
     text += std::string(name(s.op)) + (s.name.empty() ? "" : " '" + s.name + "'") + ": " + s.kernel + ", " +
             std::string(s.backend) + " " + std::string(s.isa);
+    if (const auto score = s.form.find("score "); score != std::string::npos) text += ", " + s.form.substr(score);
     if (s.at_bind) {
       text += ", once at bind";
     } else if (s.in_arena) {

@@ -40,6 +40,9 @@ struct BindOptions {
   std::string_view isa = "";         ///< portable, avx2, avx512, …; empty: the best that this CPU has
   int threads = 0;                   ///< of tbb; 0: as many as the CPU has
   bool float64 = false;              ///< compute in double; reference only
+  /// Use attention kernels with the score function inlined where treadle_add_model compiled one (docs/06_speed.md);
+  /// false: always the tile evaluator. The bits are the same.
+  bool inlined = true;
 };
 
 /// What one step of a plan does and costs.

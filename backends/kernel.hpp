@@ -30,6 +30,19 @@ struct Work {
   std::size_t workspace_bytes = 0;  ///< for one thread, 64-byte aligned
 };
 
+/// A tile of scores, keys by lanes of queries, as attention holds it between its two products.
+struct ScoreTile {
+  const scalar::TileProgram* program = nullptr;  ///< bound to lengths and tables; its integers have 32 bits
+  float* scores = nullptr;                       ///< [keys][ld]
+  std::int64_t ld = 0;                           ///< 1, 2 or 3 vectors
+  std::int64_t b = 0, h = 0, q0 = 0, k0 = 0, keys = 0;
+  const std::uint64_t* bits = nullptr;  ///< optional, one for each key: bit i set where lane i may see it
+  float* top = nullptr;                 ///< [ld]
+};
+/// A score function compiled for one ISA: scores = score_mod(scores) · log2 e, −inf where the bit is 0; `top` grows to
+/// the largest of each lane.
+using ScoreHook = void (*)(const ScoreTile&);
+
 /// out = softmax(score_mod(scale · q kᵀ + bias) where mask) v, tiled with online softmax; no N×N tensor exists.
 /// A row without any allowed key: out 0, lse −inf. Masked keys and values never reach an output, NaN included.
 struct Attention {
@@ -42,6 +55,7 @@ struct Attention {
   TensorView sink;  ///< optional, f32 [heads]: one logit per head that joins the denominator only
   float scale = 1.0f;
   const scalar::TileProgram* score = nullptr;  ///< hook 1: score_mod, on each tile
+  ScoreHook inlined = nullptr;                 ///< optional, the same function compiled for this ISA
   const mask::Tiles* mask = nullptr;           ///< hooks 2 and 3: the tile iterator and the bits of partial tiles
 };
 

@@ -3,10 +3,11 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 install(TARGETS treadle EXPORT TreadleTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-# Not installed: the inside of the kernels, and what shows a type of a library that users need not have.
+# Not installed: what shows a type of a library that users need not have. The inside of the kernels is for
+# treadle_add_model, which needs xsimd.
 install(DIRECTORY graph ops passes backends models io DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/treadle
   FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h"
-  PATTERN "backends/simd" EXCLUDE PATTERN "ops/arrays.hpp" EXCLUDE PATTERN "io/case.hpp" EXCLUDE)
+  PATTERN "ops/arrays.hpp" EXCLUDE PATTERN "io/case.hpp" EXCLUDE)
 file(GLOB treadle_headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/*.hpp)
 install(FILES ${treadle_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/treadle)
 install(DIRECTORY examples/data DESTINATION ${CMAKE_INSTALL_DATADIR}/treadle)
@@ -18,4 +19,5 @@ configure_package_config_file(cmake/TreadleConfig.cmake.in ${CMAKE_BINARY_DIR}/T
   INSTALL_DESTINATION ${treadle_package})
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/TreadleConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/TreadleConfig.cmake ${CMAKE_BINARY_DIR}/TreadleConfigVersion.cmake
+  cmake/isa.cmake cmake/check_isa_object.cmake cmake/model.cmake cmake/model.cpp.in cmake/model.kernel.cpp.in
   DESTINATION ${treadle_package})

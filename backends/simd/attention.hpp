@@ -143,6 +143,7 @@ class AttentionStrip {
     if (raw_ && products_)
       for (std::int64_t i = 0; i < keys * ld; i += width) (V::load(w_.s + i) * V(a_.scale)).store(w_.s + i);
     if (a_.bias && products_) add_bias(k0, keys);
+    if (a_.inlined != nullptr && !a_.score->wide) return adjust_inlined(k0, keys, bits, top);
     if (a_.score != nullptr)
       apply_score<Isa>(*a_.score, w_.s, ld, b_, h_, q0_, count_, k0, keys, w_.score, {w_.q, ld, k_, a_.k.strides[2]});
     const V factor(hooked_ ? log2e : 1.0f);
@@ -155,6 +156,14 @@ class AttentionStrip {
         top[v] = max(x, top[v]);
       });
     }
+  }
+
+  /// What follows the bias in adjust(), by a function that was compiled for it (inlined_score.hpp).
+  void adjust_inlined(std::int64_t k0, std::int64_t keys, const std::uint64_t* bits, V (&top)[Vectors]) {
+    float largest[ld];
+    unroll<Vectors>([&](auto v) { top[v].store(largest + v * width); });
+    a_.inlined({a_.score, w_.s, ld, b_, h_, q0_, k0, keys, bits, largest});
+    unroll<Vectors>([&](auto v) { top[v] = V::load(largest + v * width); });
   }
 
   void add_bias(std::int64_t k0, std::int64_t keys) {

@@ -11,12 +11,6 @@ namespace treadle::scalar {
 
 namespace {
 
-Class class_of(const Node& n) {
-  if (n.uses & uses_score) return Class::both;
-  const bool q = n.uses & uses_q, k = n.uses & uses_k;
-  return q && k ? Class::both : q ? Class::q_only : k ? Class::k_only : Class::constant;
-}
-
 std::int32_t element_bytes(Type type) { return type == Type::integer ? 8 : 4; }
 
 /// Every node has its own place, but `both` nodes share registers: they are rows × lanes large.

@@ -16,6 +16,13 @@ struct Interval {
 
 enum class Class : std::uint8_t { constant, q_only, k_only, both };
 
+constexpr Class class_of(const Node& n) {
+  if (n.uses & uses_score) return Class::both;
+  const bool q = n.uses & uses_q, k = n.uses & uses_k;
+  if (q) return k ? Class::both : Class::q_only;
+  return k ? Class::k_only : Class::constant;
+}
+
 struct TileProgram {
   static constexpr int max_lanes = 64;  ///< queries of a tile, and keys whose k-only nodes are computed together
   static constexpr int max_rows = 8;    ///< keys whose `both` nodes are computed together

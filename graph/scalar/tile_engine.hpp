@@ -113,6 +113,28 @@ class TileEngine {
     return bits;
   }
 
+  using Unsigned = std::make_unsigned_t<Int>;
+  static Int to_int(Unsigned v) { return static_cast<Int>(v); }
+  /// Integers rounded down, of lanes; by zero both give 0.
+  static Int divide(Int a, Int b) {
+    if constexpr (sizeof(Int) == 4) {
+      // Exact: the quotient of two 32-bit integers is further from the next integer than double's rounding. Unlike an
+      // integer division, it vectorises.
+      const Int d = b == 0 ? 1 : b;
+      const auto quotient =
+          static_cast<Int>(static_cast<std::int64_t>(static_cast<double>(a) / static_cast<double>(d)));
+      const Int rest = to_int(static_cast<Unsigned>(a) - static_cast<Unsigned>(quotient) * static_cast<Unsigned>(d));
+      const Int down = (rest != 0) & ((rest ^ d) < 0);
+      return b == 0 ? 0 : quotient - down;
+    } else {
+      return floor_div(a, b);
+    }
+  }
+  static Int modulo(Int a, Int b) {
+    return b == 0 ? 0
+                  : to_int(static_cast<Unsigned>(a) - static_cast<Unsigned>(divide(a, b)) * static_cast<Unsigned>(b));
+  }
+
  private:
   /// Where a node's values are, seen from a loop over rows and lanes.
   struct Operand {
@@ -342,27 +364,6 @@ class TileEngine {
   void count_from(int i, Class c, int lanes, std::int64_t first) {
     Int* o = out<Int>(i, c, 0);
     for (int l = 0; l < lanes; ++l) o[l] = static_cast<Int>(static_cast<Int>(first) + l);
-  }
-
-  using Unsigned = std::make_unsigned_t<Int>;
-  static Int to_int(Unsigned v) { return static_cast<Int>(v); }
-  static Int divide(Int a, Int b) {
-    if constexpr (sizeof(Int) == 4) {
-      // Exact: the quotient of two 32-bit integers is further from the next integer than double's rounding. Unlike an
-      // integer division, it vectorises.
-      const Int d = b == 0 ? 1 : b;
-      const auto quotient =
-          static_cast<Int>(static_cast<std::int64_t>(static_cast<double>(a) / static_cast<double>(d)));
-      const Int rest = to_int(static_cast<Unsigned>(a) - static_cast<Unsigned>(quotient) * static_cast<Unsigned>(d));
-      const Int down = (rest != 0) & ((rest ^ d) < 0);
-      return b == 0 ? 0 : quotient - down;
-    } else {
-      return floor_div(a, b);
-    }
-  }
-  static Int modulo(Int a, Int b) {
-    return b == 0 ? 0
-                  : to_int(static_cast<Unsigned>(a) - static_cast<Unsigned>(divide(a, b)) * static_cast<Unsigned>(b));
   }
 
   void step(int i, Class c, int lanes, int rows) {

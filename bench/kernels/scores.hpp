@@ -1,0 +1,33 @@
+#pragma once
+// The score functions of scores_bench.cpp, compiled for each ISA by treadle_add_model.
+
+#include <treadle/treadle.hpp>
+
+namespace scores_bench {
+
+using namespace treadle;
+
+inline constexpr auto alibi_score = score_mod([](auto score, auto, auto h, auto q, auto k) {
+  return score - lookup("slopes", h) * abs(q + (length(k) - length(q)) - k);
+});
+inline constexpr auto softcap_score =
+    score_mod([](auto score, auto, auto, auto, auto) { return 20.0 * tanh(score / 20.0); });
+
+/// One head of attention, with or without a score function.
+constexpr Graph graph(std::int64_t head_dim, const scalar::Function* score) {
+  Builder g;
+  const Node q = g.input("q", f32, {1, 1, seq, head_dim}), k = g.input("k", f32, {1, 1, seq, head_dim}),
+             v = g.input("v", f32, {1, 1, seq, head_dim});
+  AttentionOptions options;
+  if (score != nullptr) options.score = *score;
+  if (score == &alibi_score) g.input("slopes", f32, {1});
+  g.output("y", attention(q, k, v, options));
+  return g.finish();
+}
+
+inline constexpr auto alibi_graph = [] { return graph(64, &alibi_score); };
+inline constexpr auto softcap_graph = [] { return graph(64, &softcap_score); };
+struct Alibi : Model<alibi_graph> {};
+struct Softcap : Model<softcap_graph> {};
+
+}  // namespace scores_bench
