@@ -235,13 +235,19 @@ class AttentionStrip {
 
   /// Whether every value of the tile is a finite number. Otherwise a weight of 0 must not meet it, for 0·NaN is NaN.
   bool finite(std::int64_t k0, std::int64_t keys) const {
-    V zero(0.0f);
-    for (std::int64_t j = 0; j < keys; ++j) {
-      const float* row = v_ + (k0 + j) * a_.v.strides[2];
-      for (std::int64_t e = 0; e < values_; e += width)
-        zero = fma(V::load(row + e, static_cast<int>(std::min<std::int64_t>(width, values_ - e))), V(0.0f), zero);
+    // Four rows at a time: each sum of zeros is a chain, and one chain alone would wait for every fma.
+    constexpr int rows = 4;
+    V zero[rows];
+    unroll<rows>([&](auto r) { zero[r] = V(0.0f); });
+    for (std::int64_t j = 0; j < keys; j += rows) {
+      const float* row[rows];
+      unroll<rows>([&](auto r) { row[r] = v_ + (k0 + std::min<std::int64_t>(j + r, keys - 1)) * a_.v.strides[2]; });
+      for (std::int64_t e = 0; e < values_; e += width) {
+        const int n = static_cast<int>(std::min<std::int64_t>(width, values_ - e));
+        unroll<rows>([&](auto r) { zero[r] = fma(V::load(row[r] + e, n), V(0.0f), zero[r]); });
+      }
     }
-    return !any(zero != V(0.0f));
+    return !any(zero[0] + zero[1] + (zero[2] + zero[3]) != V(0.0f));
   }
 
   /// The same sum as accumulate(), in the same order, but a lane with weight 0 keeps what it has.

@@ -44,7 +44,7 @@ template <class Isa>
   using V = Vec<Isa>;
   V x = x_in;
   constexpr bool scales = requires(V v) { Ops<Isa>::scale_or_flush(v.r, v.r, v.r); };
-  if constexpr (!scales) x = max(V(-127.0f), x);
+  if constexpr (!scales) x = select(x < V(-126.0f), V(-127.0f), x);
   const V n = nearest(x);
   const V f = x - n;
   // Minimax on [−1/2, 1/2], relative error 2.0e-9.
