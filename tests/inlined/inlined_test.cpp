@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_SUITE(inlined)
 
 BOOST_AUTO_TEST_CASE(distances) { check<Alibi>(); }
 BOOST_AUTO_TEST_CASE(softcap_under_a_mask) { check<Softcap>(); }
-BOOST_AUTO_TEST_CASE(tables) { check<Tables>(); }
+BOOST_AUTO_TEST_CASE(tables) { check<LookupTables>(); }
 BOOST_AUTO_TEST_CASE(integers) { check<Integers>(); }
 BOOST_AUTO_TEST_CASE(functions) { check<Functions>(); }
 BOOST_AUTO_TEST_CASE(wide_integers) { check<Wide>("; score in tiles (64-bit integers)"); }
@@ -114,8 +114,8 @@ BOOST_AUTO_TEST_CASE(masked_keys_may_be_anything) {
 
 BOOST_AUTO_TEST_CASE(a_run_reads_new_tables) {
   const Lengths dims{{"batch", 2}, {"n", 9}, {"m", 20}};
-  const GraphView g = Tables::optimised.view();
-  BoundModel model = Tables::bind({}, {.backend = "simd"});
+  const GraphView g = LookupTables::optimised.view();
+  BoundModel model = LookupTables::bind({}, {.backend = "simd"});
   model.bind_dims(dims);
   for (const std::uint64_t seed : {1, 2}) {
     const Tensors in = inputs_of(g, dims, seed), out = outputs_of(g, dims);

@@ -49,7 +49,7 @@ inline constexpr auto tables_graph = [] {
                        })));
   return g.finish();
 };
-struct Tables : Model<tables_graph> {};
+struct LookupTables : Model<tables_graph> {};
 
 /// Integers: division and modulo of either sign and by zero, min, max, abs, comparisons, logic; a score of −inf.
 inline constexpr auto integers_graph = [] {
