@@ -181,5 +181,7 @@ class Evaluator {
 
 /// One point; use an Evaluator for many.
 constexpr double evaluate(View view, int root, const Bindings& at) { return Evaluator(view, root)(at); }
+/// Of a pool that the root's own computation may have grown: evaluate(pool, derivative(pool, …), at).
+constexpr double evaluate(const Pool& pool, int root, const Bindings& at) { return evaluate(pool.view(), root, at); }
 
 }  // namespace treadle::scalar
