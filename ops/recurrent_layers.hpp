@@ -34,6 +34,11 @@ constexpr Node heads_of(std::string_view leaf, Node x, std::int64_t heads, std::
   return split_heads(linear(leaf, x, {.width = heads * dim, .bias = bias}, where), heads, "", where);
 }
 
+/// log σ(z) / temperature, by log σ(z) = −softplus(−z).
+constexpr Node log_sigmoid_gate(Node z, double temperature, const Where& where) {
+  return scale(softplus(scale(z, -1, where), where), -1 / temperature, where);
+}
+
 /// Norm of each head, output gate silu(x Wg), output projection.
 constexpr Node recurrent_output(Node x, Node heads_out, std::int64_t width, std::int64_t inner, head_norm norm_kind,
                                 bool gain, double eps, bool gate, const Where& where) {
@@ -123,8 +128,7 @@ constexpr RecurrentResult gated_linear_layer(std::string_view leaf, Node x, Gate
              v = rule::heads_of("v", x, o.heads, values, false, where);
   const Node down = linear("gate_down", x, {.width = o.gate_rank, .bias = false}, where);
   const Node raw = rule::heads_of("gate_up", down, o.heads, dim, true, where);
-  // log σ(z) = −softplus(−z)
-  const Node log_gate = scale(softplus(scale(raw, -1, where), where), -1 / o.temperature, where);
+  const Node log_gate = rule::log_sigmoid_gate(raw, o.temperature, where);
   const RecurrentResult r = gated_linear_attention(q, k, v, log_gate, {.state = o.state}, where);
   const Node y = rule::recurrent_output(x, r.out, *width, o.heads * values, o.norm, o.gain, o.eps, o.gate, where);
   b.pop_scope();

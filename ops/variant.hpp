@@ -24,14 +24,13 @@ struct AttentionInputs {
 
 struct AttentionVariant {
   /// out [B, H, N, Dv]. What the layer was asked for besides the variant (masks, bias, sink, score, scale) comes as
-  /// `o`; a variant that cannot do one of them says so (refused_option).
+  /// `o`, its mask and'ed with the variant's own; a variant that cannot do one of them says so (refused_option).
   using Apply = Node (*)(const AttentionVariant&, const AttentionInputs&, const AttentionOptions& o, Where);
 
   std::string_view name = "softmax";
   Apply apply = nullptr;                    ///< nullptr: softmax attention with `mask` and `score`
   std::optional<Mask> mask{};               ///< and'ed with the layer's
   std::optional<scalar::Function> score{};  ///< score_mod(…), or the feature map of a variant that has one
-  bool causal = false;                      ///< of variants that have no mask
   std::array<std::int64_t, 6> sizes{};      ///< what `apply` reads: numbers of features, blocks, landmarks, …
   std::array<double, 2> numbers{};          ///< and an eps or the like
 
@@ -79,8 +78,8 @@ constexpr Node attend(const AttentionVariant& variant, const AttentionInputs& in
                       Where where = Where::current()) {
   Builder& b = *in.q.builder;
   if (!b.usable(in.q) || !b.usable(in.k) || !b.usable(in.v)) return {&b, {}};
-  if (variant.apply != nullptr) return variant.apply(variant, in, o, where);
   o.mask = detail::both(variant.mask, o.mask);
+  if (variant.apply != nullptr) return variant.apply(variant, in, o, where);
   if (variant.score && o.score) {
     b.fail(op::attention, "variant",
            {error_kind::bad_attribute, "two score functions", "that of the variant or that of the layer"},

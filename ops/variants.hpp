@@ -40,13 +40,13 @@ constexpr AttentionVariant linear(LinearVariant o = {}) {
       "linear", [](const AttentionVariant& self, const AttentionInputs& in, const AttentionOptions& more, Where where) {
         if (refused_option(self, in, more, {.causal_mask = true}, where)) return Node{in.q.builder, {}};
         return linear_attention(in.q, in.k, in.v,
-                                {.causal = self.causal || more.mask.has_value(),
+                                {.causal = more.mask.has_value(),
                                  .feature = static_cast<activation>(self.sizes[0]),
                                  .feature_map = self.score,
                                  .eps = self.numbers[0]},
                                 where);
       });
-  v.causal = o.causal;
+  if (o.causal) v.mask = treadle::causal;
   v.score = o.feature_map;
   v.sizes[0] = static_cast<std::int64_t>(o.feature);
   v.numbers[0] = o.eps;
@@ -66,12 +66,12 @@ constexpr AttentionVariant performer(PerformerVariant o = {}) {
     if (refused_option(self, in, more, {.causal_mask = true}, where)) return Node{in.q.builder, {}};
     return favor_attention(in.q, in.k, in.v,
                            {.features = self.sizes[0],
-                            .causal = self.causal || more.mask.has_value(),
+                            .causal = more.mask.has_value(),
                             .seed = self.sizes[1],
                             .hyperbolic = self.sizes[2] != 0},
                            where);
   });
-  v.causal = o.causal;
+  if (o.causal) v.mask = treadle::causal;
   v.sizes = {o.features, o.seed, o.hyperbolic ? 1 : 0};
   return v;
 }
@@ -84,7 +84,6 @@ constexpr AttentionVariant retention() {
     if (refused_option(self, in, more, {.causal_mask = true, .scale = true}, where)) return Node{in.q.builder, {}};
     return treadle::retention(in.q, in.k, in.v, {.scale = more.scale}, where).out;
   });
-  v.causal = true;
   return v;
 }
 
@@ -117,14 +116,18 @@ constexpr AttentionVariant gated_linear(GatedVariant o = {}) {
                                         const AttentionOptions& more, Where where) {
     Builder& b = *in.q.builder;
     if (refused_option(self, in, more, {.causal_mask = true, .scale = true}, where)) return Node{&b, {}};
+    if (!(self.numbers[0] > 0)) {
+      b.fail(op::recurrent_attention, "variant",
+             {error_kind::bad_attribute, "gated_linear with a temperature not above 0", "16, for example"},
+             where.line());
+      return Node{&b, {}};
+    }
     const auto dim = b.graph().dims.constant(b.shape(in.q)[3]);
     const Node raw = detail::gate_of(self, in, "gate", dim ? *dim : 1, true, where);
     if (!b.usable(raw)) return raw;
-    // log σ(z) = −softplus(−z)
-    const Node log_gate = scale(softplus(scale(raw, -1, where), where), -1 / self.numbers[0], where);
+    const Node log_gate = rule::log_sigmoid_gate(raw, self.numbers[0], where);
     return gated_linear_attention(in.q, in.k, in.v, log_gate, {.scale = more.scale}, where).out;
   });
-  v.causal = true;
   v.numbers[0] = o.temperature;
   return v;
 }
@@ -143,7 +146,6 @@ constexpr AttentionVariant delta_rule() {
     const Node q = l2_norm(in.q, 1e-6, where), k = l2_norm(in.k, 1e-6, where);
     return treadle::delta_rule(q, k, in.v, beta, {.scale = more.scale}, where).out;
   });
-  v.causal = true;
   return v;
 }
 
@@ -191,11 +193,11 @@ constexpr AttentionVariant pooled(PooledVariant o = {}) {
         return pooled_attention(in.q, in.k, in.v,
                                 {.ratio = self.sizes[0],
                                  .pool = static_cast<treadle::reduction>(self.sizes[1]),
-                                 .causal = self.causal || more.mask.has_value(),
+                                 .causal = more.mask.has_value(),
                                  .scale = more.scale},
                                 where);
       });
-  v.causal = o.causal;
+  if (o.causal) v.mask = treadle::causal;
   v.sizes = {o.ratio, static_cast<std::int64_t>(o.pool)};
   return v;
 }
@@ -210,14 +212,11 @@ constexpr AttentionVariant hierarchical(HierarchicalVariant o = {}) {
   AttentionVariant v("hierarchical", [](const AttentionVariant& self, const AttentionInputs& in,
                                         const AttentionOptions& more, Where where) {
     if (refused_option(self, in, more, {.causal_mask = true, .scale = true}, where)) return Node{in.q.builder, {}};
-    return hierarchical_attention(in.q, in.k, in.v,
-                                  {.block = self.sizes[0],
-                                   .near = self.sizes[1],
-                                   .causal = self.causal || more.mask.has_value(),
-                                   .scale = more.scale},
-                                  where);
+    return hierarchical_attention(
+        in.q, in.k, in.v,
+        {.block = self.sizes[0], .near = self.sizes[1], .causal = more.mask.has_value(), .scale = more.scale}, where);
   });
-  v.causal = o.causal;
+  if (o.causal) v.mask = treadle::causal;
   v.sizes = {o.block, o.near};
   return v;
 }
@@ -236,11 +235,11 @@ constexpr AttentionVariant routing(RoutingVariant o = {}) {
     if (refused_option(self, in, more, {.causal_mask = true, .scale = true}, where)) return Node{&b, {}};
     const auto shape = b.shape(in.q);
     const Node centroids = b.parameter("centroids", {shape[1], b.dim_number(self.sizes[0]), shape[3]}, where);
-    return routing_attention(
-        in.q, in.k, in.v, centroids,
-        {.causal = self.causal || more.mask.has_value(), .iterations = self.sizes[1], .scale = more.scale}, where);
+    return routing_attention(in.q, in.k, in.v, centroids,
+                             {.causal = more.mask.has_value(), .iterations = self.sizes[1], .scale = more.scale},
+                             where);
   });
-  v.causal = o.causal;
+  if (o.causal) v.mask = treadle::causal;
   v.sizes = {o.clusters, o.iterations};
   return v;
 }

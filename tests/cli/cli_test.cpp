@@ -228,6 +228,17 @@ BOOST_AUTO_TEST_CASE(compare_runs_everything_there_is) {
   BOOST_TEST(j["rows"].size() == 58u);
 }
 
+BOOST_AUTO_TEST_CASE(compare_keeps_to_the_past_where_it_says_so) {
+  // The 64 largest of at most 40 scores are all of them: dense attention, and causal dense attention.
+  const Folder f;
+  const Outcome o =
+      run("compare --variants top_k:64,top_k:64:causal --lengths 40 --repetitions 1 --json " + (f / "r.json"));
+  BOOST_TEST_REQUIRE(o.code == 0, o.error);
+  const auto j = nlohmann::json::parse(read(f / "r.json"));
+  BOOST_TEST_REQUIRE(j["rows"].size() == 2u);
+  for (const auto& row : j["rows"]) BOOST_TEST(row["relative_error"].get<double>() < 1e-5);
+}
+
 BOOST_AUTO_TEST_CASE(compare_leaves_out_what_the_memory_has_no_room_for) {
   const Outcome o = run("compare --variants top_k --lengths 4194304 --heads 1 --head-dim 1");
   BOOST_TEST(o.code == 2);

@@ -41,13 +41,6 @@ void check_all(const Graph& g) {
     BOOST_TEST_CONTEXT("n " << dims[0].value << " keys " << dims[1].value) check(g, dims, 1e-5);
 }
 
-std::string mistake(const std::function<Node(Builder&)>& f) {
-  Builder b;
-  b.output("y", f(b));
-  const Graph g = b.finish();
-  return g.error ? std::string(g.strings[g.error.got]) + " | " + std::string(g.strings[g.error.expected]) : "";
-}
-
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(attention_probes)

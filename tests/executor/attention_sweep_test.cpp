@@ -32,13 +32,6 @@ Graph dense(std::int64_t heads, std::int64_t kv_heads, std::int64_t dim, std::in
   return b.finish();
 }
 
-std::string mistake(const std::function<Node(Builder&)>& f) {
-  Builder b;
-  b.output("y", f(b));
-  const Graph g = b.finish();
-  return g.error ? std::string(g.strings[g.error.got]) + " | " + std::string(g.strings[g.error.expected]) : "";
-}
-
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(attention_sweep)

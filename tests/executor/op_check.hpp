@@ -6,6 +6,7 @@
 #include <treadle/ops/rules.hpp>
 
 #include <functional>
+#include <string>
 
 namespace treadle::test {
 
@@ -36,6 +37,14 @@ inline void check_unary(std::initializer_list<DimSpec> shape, const std::functio
     b.output("y", f(b.input("x", f32, shape)));
     BOOST_TEST_CONTEXT("n = " << n) check(b.finish(), {{"n", n}}, tolerance);
   }
+}
+
+/// What the graph that `f` ends in has got wrong, and what would be right; empty if nothing.
+inline std::string mistake(const std::function<Node(Builder&)>& f) {
+  Builder b;
+  b.output("y", f(b));
+  const Graph g = b.finish();
+  return g.error ? std::string(g.strings[g.error.got]) + " | " + std::string(g.strings[g.error.expected]) : "";
 }
 
 inline const DimSpec n = dim("n");
