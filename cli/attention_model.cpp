@@ -1,6 +1,9 @@
 #include "attention_model.hpp"
 
+#include <treadle/backends/error.hpp>
 #include <treadle/passes/pipeline.hpp>
+
+#include <fmt/format.h>
 
 namespace treadle::cli {
 
@@ -16,7 +19,11 @@ Graph attention_model(const Variant& variant, const AttentionShape& shape) {
   const AttentionVariant attention = variant.at_shape ? variant.at_shape(shape) : variant.attention;
   const Node x = merge_heads(v);  // what gates are projections of
   g.output("out", attend(attention, {q, k, v, x, x}));
-  return optimise(g.finish());
+  const Graph graph = g.finish();
+  if (graph.error)
+    throw Error(fmt::format("variant '{}' cannot be made here: {}, expected {}", variant.name,
+                            graph.strings[graph.error.got], graph.strings[graph.error.expected]));
+  return optimise(graph);
 }
 
 }  // namespace treadle::cli

@@ -239,6 +239,12 @@ BOOST_AUTO_TEST_CASE(compare_keeps_to_the_past_where_it_says_so) {
   for (const auto& row : j["rows"]) BOOST_TEST(row["relative_error"].get<double>() < 1e-5);
 }
 
+BOOST_AUTO_TEST_CASE(compare_says_why_a_variant_does_not_fit_the_heads) {
+  const Outcome o = run("compare --variants nystrom --kv-heads 2 --lengths 64");
+  BOOST_TEST(o.code == 2);
+  BOOST_TEST(has(o.error, "variant 'nystrom:64' cannot be made here: 2 key heads"), o.error);
+}
+
 BOOST_AUTO_TEST_CASE(compare_leaves_out_what_the_memory_has_no_room_for) {
   const Outcome o = run("compare --variants top_k --lengths 4194304 --heads 1 --head-dim 1");
   BOOST_TEST(o.code == 2);
