@@ -352,11 +352,13 @@ void BoundModel::Implementation::describe_steps() const {
       const std::int64_t vectors = ((q.shape[2] + strips - 1) / strips + 7) / 8;
       const auto* whole = std::get_if<plan::Call<kernel::AttentionProbe>>(&s.call);
       const bool by_head = whole != nullptr && whole->arguments.received;  // an item is a head, not a strip
-      const std::int64_t strip = by_head ? info.isa == "avx512" ? 48
-                                           : info.isa == "avx2" ? 24
-                                                                : 12
-                                         : std::clamp<std::int64_t>(vectors * 8, 8, mask::Tiles::max_strip);
-      const std::int64_t block = info.isa == "avx512" ? 192 : 128;
+      const bool few = std::holds_alternative<plan::Call<kernel::Attention>>(s.call) && info.kernel == "attention_few";
+      const std::int64_t strip = few        ? q.shape[2]
+                                 : !by_head ? std::clamp<std::int64_t>(vectors * 8, 8, mask::Tiles::max_strip)
+                                 : info.isa == "avx512" ? 48
+                                 : info.isa == "avx2"   ? 24
+                                                        : 12;
+      const std::int64_t block = few ? 64 : info.isa == "avx512" ? 192 : 128;
       info.form = "masked tiles of " + std::to_string(strip) + " x " + std::to_string(block);
       info.upper_bound = !executor->countable(s);
       if (!info.upper_bound) {

@@ -320,6 +320,7 @@ struct Kernel {
 struct Table {
   const char* isa;
   Kernel<Attention> attention;
+  Kernel<Attention> attention_few;  ///< of one to four queries, without bias and score function
   Kernel<AttentionProbe> attention_probe;
   Kernel<LinearAttention> linear_attention_quadratic;  ///< the same results without a state: for short sequences
   Kernel<LinearAttention> linear_attention;

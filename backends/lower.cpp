@@ -419,7 +419,10 @@ void Planner::attention(std::int32_t n) {
   const View lse = wants_lse ? allocate({n, 1}, Need::unit) : View{};
   const double pairs = static_cast<double>(q.dims[0].size * q.dims[1].size) * static_cast<double>(q.dims[2].size) *
                        static_cast<double>(k.dims[2].size);
-  auto& a = step(n, kernels_.attention, 2.0 * pairs * static_cast<double>(q.dims[3].size + v.dims[3].size));
+  // A strip of queries in the lanes would be mostly empty.
+  const bool few = q.dims[2].size <= 4 && !given.has_bias && given.score < 0;
+  auto& a = step(n, few ? kernels_.attention_few : kernels_.attention,
+                 2.0 * pairs * static_cast<double>(q.dims[3].size + v.dims[3].size));
   set_scores(n, a, q, k, given);
   operand(a.v, v);
   operand(a.out, out, true);

@@ -6,6 +6,7 @@
 #include <treadle/backends/reshaped.hpp>
 #include <treadle/backends/reuse.hpp>
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,10 +28,17 @@ std::string bytes_text(std::size_t bytes) {
 
 }  // namespace
 
+/// Large pieces lie on large pages where the system has them to give: a product that goes from row to row would miss
+/// the table of addresses at each step (5 to 10 % of a product of 2048 × 3072 × 768).
 std::shared_ptr<void> allocate(std::size_t bytes) {
-  constexpr auto alignment = std::align_val_t{memory_alignment};
-  return {::operator new(std::max<std::size_t>(align_up(bytes), memory_alignment), alignment),
-          [](void* p) { ::operator delete(p, alignment); }};
+  constexpr std::size_t page = std::size_t{2} << 20;
+  bytes = std::max(align_up(bytes), memory_alignment);
+  const auto alignment = std::align_val_t{bytes >= 2 * page ? page : memory_alignment};
+  void* const memory = ::operator new(bytes, alignment);
+#ifdef MADV_HUGEPAGE
+  if (bytes >= 2 * page) madvise(memory, bytes / page * page, MADV_HUGEPAGE);  // an advice: a refusal is no error
+#endif
+  return {memory, [alignment](void* p) { ::operator delete(p, alignment); }};
 }
 
 std::size_t available_memory() {

@@ -3,6 +3,7 @@
 
 #include <treadle/backends/simd/additive_scores.hpp>
 #include <treadle/backends/simd/attention.hpp>
+#include <treadle/backends/simd/attention_few.hpp>
 #include <treadle/backends/simd/attention_probe.hpp>
 #include <treadle/backends/simd/burn.hpp>
 #include <treadle/backends/simd/copy.hpp>
@@ -33,6 +34,7 @@ constexpr Table make_table() {
   return {
       .isa = Isa::name,
       .attention = {"attention", plan_attention<Isa>, run_attention<Isa>},
+      .attention_few = {"attention_few", plan_attention_few<Isa>, run_attention_few<Isa>},
       .attention_probe = {"attention_probe", plan_attention_probe<Isa>, run_attention_probe<Isa>},
       .linear_attention_quadratic = {"linear_attention_quadratic", plan_linear_attention_quadratic<Isa>,
                                      run_linear_attention_quadratic<Isa>},
