@@ -15,16 +15,6 @@
 
 namespace treadle::simd {
 
-/// Sums over the lanes of `width` vectors, as one vector: the sum of row i in lane i.
-template <int H, class Isa>
-[[gnu::always_inline]] inline void add_across(Vec<Isa> (&row)[Vec<Isa>::width]) {
-  for (int i = 0; i < H; ++i) {
-    swap_halves<H>(row[i], row[i + H], std::make_integer_sequence<int, Vec<Isa>::width>{});
-    row[i] += row[i + H];
-  }
-  if constexpr (H > 1) add_across<H / 2>(row);
-}
-
 template <class Isa>
 struct FewQueriesWork {
   static constexpr std::int64_t block = 64;  // keys and values of a block stay in the first cache

@@ -102,6 +102,30 @@ inline void with_vectors(std::int64_t n, F&& f) {
   f(Constant<3>{});
 }
 
+/// Rows of a block of so many vectors: as many accumulators as there are registers for.
+template <class Isa, int Vectors>
+inline constexpr int block_rows =
+    Vectors > Shape<Isa>::vectors ? Shape<Isa>::rows* Shape<Isa>::vectors / Vectors : Shape<Isa>::rows;
+
+/// Cuts n lanes into blocks of three vectors, of four where one would be left over and there are registers for it, and
+/// calls f(Constant<vectors>, first) for each.
+template <class Isa, class F>
+inline void for_column_blocks(std::int64_t n, F&& f) {
+  constexpr int width = Vec<Isa>::width;
+  std::int64_t first = 0;
+  for (; n - first > 4 * width || (n - first > 2 * width && n - first <= 3 * width); first += 3 * width)
+    f(Constant<3>{}, first);
+  if (n - first > 3 * width) {
+    if constexpr (Ops<Isa>::registers == 32) return f(Constant<4>{}, first);
+    f(Constant<2>{}, first);
+    first += 2 * width;
+  }
+  if (n - first > width)
+    f(Constant<2>{}, first);
+  else if (n > first)
+    f(Constant<1>{}, first);
+}
+
 inline constexpr std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
 inline constexpr std::int64_t ceil_div(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit; }
 

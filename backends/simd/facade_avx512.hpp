@@ -28,6 +28,8 @@ struct Ops<avx512> : XsimdOps<xsimd::avx512bw> {
   static Reg power_of_two(Reg n) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127)), 23));
   }
+  /// a·2ⁿ for integers n, rounded once.
+  static Reg scale(Reg a, Reg n) { return _mm512_scalef_ps(a, n); }
   /// p·2ⁿ, or 0 where x < −126 (NaN passes): the last step of exp2 in one instruction.
   static Reg scale_or_flush(Reg p, Reg n, Reg x) {
     return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, _mm512_set1_ps(-126.0f), _CMP_NLT_UQ), p, n);

@@ -1,9 +1,9 @@
 #pragma once
 // Linear attention in chunks, or without a state. In chunks, the state is S = Σ φ(k) [v | 1], head_dim × (value_dim +
-// 1): its last column is z, so that the denominator is one more row of the output. A chunk of tokens lies in the lanes,
-// as in attention.hpp:
+// 1): its last column is z, the sum of φ(k). Values lie in the lanes, tokens in the rows, so that queries, values and
+// outputs are where they are; only the keys of a chunk are transposed, for the products of queries and keys:
 //
-//   Oᵀ = Sᵀ φ(Q)ᵀ + [V | 1]ᵀ (mask ∘ φ(K) φ(Q)ᵀ)      then      S += φ(K)ᵀ [V | 1]
+//   O = φ(Q) S + (mask ∘ φ(Q) φ(K)ᵀ) V      then      S += φ(K)ᵀ V
 //
 // Without a state, every query meets every key that it sees, a chunk of each at a time: q·k·(head_dim + value_dim)
 // multiplications instead of (q + k)·head_dim·value_dim, and chunks of queries are independent work. For short
@@ -32,26 +32,34 @@ namespace treadle::simd {
 
 template <class Isa>
 struct LinearAttentionWork {
-  static constexpr std::int64_t chunk = Shape<Isa>::lanes;
-  std::int64_t width;                     // of a row of S and of [v | 1], whole blocks of lanes
-  float *state, *q, *o, *scores, *k, *v;  // [dim][width], [dim][chunk], [value_dim + 1][chunk], [chunk][chunk],
-                                          // [chunk][dim], [chunk][width]
-  float *level, *factor;                  // [dim], of exponentials
+  static constexpr std::int64_t chunk = Shape<Isa>::lanes, keys = 2 * chunk;  // queries at a time; keys that S takes
+  std::int64_t width, columns;  // of a row of S, and of an output: whole vectors
+  float *state, *q, *o, *k;     // [dim][width], [chunk][dim], [chunk][columns], [keys][dim]
+  float *v, *k_lanes, *scores;  // [keys][columns] or nothing, [dim][chunk], [chunk][chunk]
+  float *z, *denominator;       // [dim], [chunk]
+  float *level, *factor;        // [dim], of exponentials
+  float *one_key, *one_value;   // [dim], [v | 1]: token by token
   std::size_t bytes;
 
   LinearAttentionWork(const kernel::LinearAttention& a, void* base, bool one_token = false)
-      : width(round_up(a.v.shape[3] + 1, Shape<Isa>::lanes)) {
-    const std::int64_t dim = a.q.shape[3], tokens = one_token ? 1 : chunk;
+      : width(round_up(a.v.shape[3] + 1, Vec<Isa>::width)), columns(round_up(a.v.shape[3], Vec<Isa>::width)) {
+    const std::int64_t dim = a.q.shape[3], whole = round_up(dim, Vec<Isa>::width), tokens = one_token ? 1 : chunk;
+    const bool in_place = one_token || columns == a.v.shape[3];
     Carver c(base);
     state = c.floats(one_token && a.state ? 0 : dim * width);
-    q = c.floats(dim * tokens);
-    o = c.floats(std::max((a.v.shape[3] + 1) * tokens, width));
+    q = c.floats(tokens * dim);
+    o = c.floats(std::max(tokens * columns, width));
+    k = c.floats(one_token ? 0 : keys * dim);
+    v = c.floats(in_place ? 0 : keys * columns);
+    k_lanes = c.floats(one_token ? 0 : dim * chunk);
     scores = c.floats(one_token ? 0 : chunk * chunk);
-    k = c.floats(tokens * dim);
-    v = c.floats(tokens * width);
-    const std::int64_t levels = a.feature == kernel::Feature::exponentials ? round_up(dim, Vec<Isa>::width) : 0;
+    z = c.floats(one_token ? 0 : whole);
+    denominator = c.floats(one_token ? 0 : chunk);
+    const std::int64_t levels = a.feature == kernel::Feature::exponentials ? whole : 0;
     level = c.floats(levels);
     factor = c.floats(levels);
+    one_key = c.floats(dim);
+    one_value = c.floats(width);
     bytes = c.used();
   }
 };
@@ -85,9 +93,9 @@ class LinearAttentionHead {
     const std::int64_t q_len = a_.q.shape[2], offset = a_.k.shape[2] - q_len;
     std::int64_t seen = 0;
     const auto absorb_until = [&](std::int64_t end) {
-      for (; seen < end; seen += std::min(W::chunk, end - seen)) {
-        load_keys(seen, std::min(W::chunk, end - seen));
-        update(std::min(W::chunk, end - seen));
+      for (; seen < end; seen += std::min(W::keys, end - seen)) {
+        load_keys(seen, std::min(W::keys, end - seen));
+        update(std::min(W::keys, end - seen));
       }
     };
     if (!a_.causal) absorb_until(keys_);
@@ -96,7 +104,7 @@ class LinearAttentionHead {
     for (std::int64_t q0 = 0; q0 < q_len; q0 += W::chunk) {
       const std::int64_t count = std::min(W::chunk, q_len - q0);
       if (a_.causal) absorb_until(std::clamp<std::int64_t>(q0 + offset, 0, keys_));
-      // Keys that some but not all queries of the chunk see; lane j sees those below q0 + j + offset + 1.
+      // Keys that some but not all queries of the chunk see; query q0 + i sees those below q0 + i + offset + 1.
       const std::int64_t last = a_.causal ? std::clamp<std::int64_t>(q0 + count + offset, 0, keys_) : seen,
                          fresh = last - seen;
       if (exponents_ && fresh > 0 && raised_late(seen, fresh, seen <= q0 + offset ? 1 : 0)) {
@@ -108,9 +116,9 @@ class LinearAttentionHead {
       }
       if (fresh > 0) load_keys(seen, fresh);
       load_queries(q0, count);
-      from_state();
+      from_state(count);
       if (fresh > 0) {
-        within_chunk(fresh, seen - (q0 + offset));
+        within_chunk(count, fresh, q0 + offset + 1 - seen);
         update(fresh);
         seen = last;
       }
@@ -148,11 +156,12 @@ class LinearAttentionHead {
     const std::int64_t q_len = a_.q.shape[2], offset = a_.k.shape[2] - q_len, count = std::min(W::chunk, q_len - q0);
     const std::int64_t end = a_.causal ? std::clamp<std::int64_t>(q0 + count + offset, 0, keys_) : keys_;
     load_queries(q0, count);
-    std::fill_n(w_.o, (values_ + 1) * ld, 0.0f);
+    std::fill_n(w_.o, count * w_.columns, 0.0f);
+    std::fill_n(w_.denominator, count, 0.0f);
     for (std::int64_t k0 = 0; k0 < end; k0 += W::chunk) {
       const std::int64_t keys = std::min(W::chunk, end - k0);
       load_keys(k0, keys);
-      within_chunk(keys, a_.causal ? k0 - (q0 + offset) : -keys);
+      within_chunk(count, keys, a_.causal ? q0 + offset + 1 - k0 : keys);
     }
     finish(q0, count);
   }
@@ -160,8 +169,7 @@ class LinearAttentionHead {
  private:
   using V = Vec<Isa>;
   using W = LinearAttentionWork<Isa>;
-  static constexpr int width = V::width, vectors = Shape<Isa>::vectors;
-  static constexpr std::int64_t ld = W::chunk;
+  static constexpr int width = V::width;
   static constexpr float lowest = -std::numeric_limits<float>::max();  // finite: −inf − −inf is NaN
   static constexpr float most_raised = 60.0f;  // exp(−60) ≈ 10⁻²⁶: far from underflow, in products too
 
@@ -206,42 +214,52 @@ class LinearAttentionHead {
     }
   }
 
-  /// φ(K) as it lies, and [V | 1] with zeros up to whole lanes.
+  /// φ(K), and V with zeros up to whole vectors unless it has them.
   void load_keys(std::int64_t first, std::int64_t count) {
     if (exponents_) raise_to(first, count, w_.state, w_.width);
-    for (std::int64_t j = 0; j < count; ++j) load_key(first + j, w_.k + j * dim_, w_.v + j * w_.width);
+    for (std::int64_t j = 0; j < count; ++j) load_key(first + j, w_.k + j * dim_);
+    const float* v = v_ + first * a_.v.strides[2];
+    if (w_.columns == values_) {
+      chunk_v_ = v;
+      chunk_stride_ = a_.v.strides[2];
+      return;
+    }
+    chunk_v_ = w_.v;
+    chunk_stride_ = w_.columns;
+    for (std::int64_t j = 0; j < count; ++j)
+      for (std::int64_t e = 0; e < values_; e += width)
+        V::load(v + j * a_.v.strides[2] + e, lanes(values_ - e)).store(w_.v + j * w_.columns + e);
   }
-  void load_key(std::int64_t j, float* key, float* value) const {
+  void load_key(std::int64_t j, float* key) const {
     const float* k = k_ + j * a_.k.strides[2];
     for (std::int64_t d = 0; d < dim_; d += width) {
       const int n = lanes(dim_ - d);
       const V x = V::load(k + d, n);
       (exponents_ ? exp(x - V::load(w_.level + d, n)) : feature(x)).store(key + d, n);
     }
-    std::copy_n(v_ + j * a_.v.strides[2], values_, value);
-    value[values_] = 1.0f;
-    std::fill(value + values_ + 1, value + w_.width, 0.0f);
   }
 
-  void load_queries(std::int64_t q0, std::int64_t count) {
-    transpose_in<Isa>(q_ + q0 * a_.q.strides[2], a_.q.strides[2], count, dim_, w_.q, ld, 1.0f);
-    if (exponents_) {
-      for (std::int64_t i = 0; i < ld; i += width) {  // relative to the largest of each lane
-        V largest(lowest);
-        for (std::int64_t d = 0; d < dim_; ++d) {
-          float* q = w_.q + d * ld + i;
-          const V x = V::load(q) + V(w_.level[d] - highest_);
-          x.store(q);
-          largest = max(x, largest);
-        }
-        for (std::int64_t d = 0; d < dim_; ++d) {
-          float* q = w_.q + d * ld + i;
-          exp(V::load(q) - largest).store(q);
-        }
-      }
-      return;
+  void load_queries(std::int64_t q0, std::int64_t count) const {
+    for (std::int64_t i = 0; i < count; ++i) load_query(q0 + i, w_.q + i * dim_);
+  }
+  /// φ(q); exponents relative to the largest.
+  void load_query(std::int64_t i, float* to) const {
+    const float* q = q_ + i * a_.q.strides[2];
+    V largest(lowest);
+    for (std::int64_t d = 0; d < dim_; d += width) {
+      const int n = lanes(dim_ - d);
+      const V x =
+          exponents_ ? V::load(q + d, n) + (V::load(w_.level + d, n) - V(highest_)) : feature(V::load(q + d, n));
+      x.store(to + d, n);
+      if (!exponents_) continue;
+      largest = max(n == width ? x : select(mask_from_bits<Isa>((std::uint64_t{1} << n) - 1), x, largest), largest);
     }
-    for (std::int64_t i = 0; i < dim_ * ld; i += width) feature(V::load(w_.q + i)).store(w_.q + i);
+    if (!exponents_) return;
+    const V top(reduce_max(largest));
+    for (std::int64_t d = 0; d < dim_; d += width) {
+      const int n = lanes(dim_ - d);
+      exp(V::load(to + d, n) - top).store(to + d, n);
+    }
   }
 
   /// max(level, the finite exponents of the keys), for the features from d on.
@@ -296,37 +314,24 @@ class LinearAttentionHead {
   /// Key j joins the rows of S, one token.
   void absorb(std::int64_t j) {
     if (exponents_) raise_to(j, 1, rows_, row_stride_);
-    load_key(j, w_.k, w_.v);
+    load_key(j, w_.one_key);
+    std::copy_n(v_ + j * a_.v.strides[2], values_, w_.one_value);
+    w_.one_value[values_] = 1.0f;
+    std::fill(w_.one_value + values_ + 1, w_.one_value + w_.width, 0.0f);
     for (std::int64_t d = 0; d < dim_; ++d) {
       float* row = rows_ + d * row_stride_;
-      const V k(w_.k[d]);
+      const V k(w_.one_key[d]);
       std::int64_t e = 0;
-      for (; e + width <= values_ + 1; e += width) fma(k, V::load(w_.v + e), V::load(row + e)).store(row + e);
+      for (; e + width <= values_ + 1; e += width) fma(k, V::load(w_.one_value + e), V::load(row + e)).store(row + e);
       const int n = lanes(values_ + 1 - e);
-      if (n > 0) fma(k, V::load(w_.v + e), V::load(row + e, n)).store(row + e, n);
+      if (n > 0) fma(k, V::load(w_.one_value + e), V::load(row + e, n)).store(row + e, n);
     }
   }
 
   /// The output of query i from the rows of S, one token.
   void answer(std::int64_t i) {
-    const float* q = q_ + i * a_.q.strides[2];
-    V largest(lowest);
-    for (std::int64_t d = 0; d < dim_; d += width) {
-      const int n = lanes(dim_ - d);
-      const V x =
-          exponents_ ? V::load(q + d, n) + (V::load(w_.level + d, n) - V(highest_)) : feature(V::load(q + d, n));
-      x.store(w_.q + d, n);
-      if (!exponents_) continue;
-      largest = max(n == width ? x : select(mask_from_bits<Isa>((std::uint64_t{1} << n) - 1), x, largest), largest);
-    }
-    if (exponents_) {
-      const V top(reduce_max(largest));
-      for (std::int64_t d = 0; d < dim_; d += width) {
-        const int n = lanes(dim_ - d);
-        exp(V::load(w_.q + d, n) - top).store(w_.q + d, n);
-      }
-    }
-    for (std::int64_t e = 0; e <= values_; e += ld)
+    load_query(i, w_.q);
+    for (std::int64_t e = 0; e <= values_; e += Shape<Isa>::lanes)
       with_vectors<Isa>(values_ + 1 - e, [&](auto vectors_here) {
         constexpr int count = vectors_here;
         V sum[count];
@@ -353,83 +358,126 @@ class LinearAttentionHead {
     }
   }
 
-  /// S += φ(K)ᵀ [V | 1].
-  void update(std::int64_t keys) {
-    for (std::int64_t e = 0; e < w_.width; e += ld) {
-      for_row_blocks<Shape<Isa>::rows>(dim_, [&](auto rows, std::int64_t first) {
+  /// S += φ(K)ᵀ V and z += the keys' sum. What a vector past the values has is 0, so z keeps its column.
+  void update(std::int64_t keys) const {
+    for_column_blocks<Isa>(w_.columns, [&](auto vectors, std::int64_t e) {
+      for_row_blocks<block_rows<Isa, vectors>>(dim_, [&](auto rows, std::int64_t first) {
         Accumulators<Isa, rows, vectors> acc;
         float* s = w_.state + first * w_.width + e;
         acc.each([&](auto r, auto v, V& x)
                      __attribute__((always_inline)) { x = V::load(s + r * w_.width + v * width); });
-        multiply_columns(acc, w_.k + first, dim_, w_.v + e, w_.width, keys);
+        multiply_columns(acc, w_.k + first, dim_, chunk_v_ + e, chunk_stride_, keys);
         acc.each([&](auto r, auto v, V& x) __attribute__((always_inline)) { x.store(s + r * w_.width + v * width); });
       });
+    });
+    for (std::int64_t d = 0; d < dim_; d += width) {
+      const int n = lanes(dim_ - d);
+      V sum(0.0f);
+      for (std::int64_t j = 0; j < keys; ++j) sum += V::load(w_.k + j * dim_ + d, n);
+      float sums[width];
+      sum.store(sums);
+      for (int i = 0; i < n; ++i) w_.state[(d + i) * w_.width + values_] += sums[i];
     }
   }
 
-  /// Oᵀ = Sᵀ φ(Q)ᵀ.
-  void from_state() {
-    for_row_blocks<Shape<Isa>::rows>(values_ + 1, [&](auto rows, std::int64_t first) {
-      Accumulators<Isa, rows, vectors> acc;
-      acc.clear();
-      multiply_columns(acc, w_.state + first, w_.width, w_.q, ld, dim_);
-      acc.each([&](auto r, auto v, V& x)
-                   __attribute__((always_inline)) { x.store(w_.o + (first + r) * ld + v * width); });
-    });
-  }
-
-  /// Oᵀ += [V | 1]ᵀ A with A = φ(K) φ(Q)ᵀ where key ≤ query. Key j is seen by lanes from j + shift on.
-  void within_chunk(std::int64_t keys, std::int64_t shift) {
-    const auto seen_by = [&](std::int64_t j) {
-      const std::int64_t lane = j + shift;
-      return lane <= 0 ? ~std::uint64_t{0} : lane >= 64 ? 0 : ~std::uint64_t{0} << lane;
-    };
-    for_row_blocks<Shape<Isa>::rows>(keys, [&](auto rows, std::int64_t first) {
-      Accumulators<Isa, rows, vectors> acc;
-      acc.clear();
-      multiply_rows(acc, w_.k + first * dim_, dim_, w_.q, ld, dim_);
-      acc.each([&](auto r, auto v, V& x) {
-        select(mask_from_bits<Isa>(seen_by(first + r) >> (v * width)), x, V(0.0f))
-            .store(w_.scores + (first + r) * ld + v * width);
+  /// O = φ(Q) S, and φ(Q) z.
+  void from_state(std::int64_t count) const {
+    for_column_blocks<Isa>(w_.columns, [&](auto vectors, std::int64_t e) {
+      for_row_blocks<block_rows<Isa, vectors>>(count, [&](auto rows, std::int64_t first) {
+        Accumulators<Isa, rows, vectors> acc;
+        acc.clear();
+        multiply_rows(acc, w_.q + first * dim_, dim_, w_.state + e, w_.width, dim_);
+        acc.each([&](auto r, auto v, V& x)
+                     __attribute__((always_inline)) { x.store(w_.o + (first + r) * w_.columns + e + v * width); });
       });
     });
-    if (!finite(keys)) {  // 0·NaN is NaN: lanes that do not see a key must not take its product
-      for (std::int64_t e = 0; e <= values_; ++e)
-        for (std::int64_t j = 0; j < keys; ++j)
-          for (int v = 0; v < vectors; ++v) {
-            float* o = w_.o + e * ld + v * width;
-            const V sum = fma(V(w_.v[j * w_.width + e]), V::load(w_.scores + j * ld + v * width), V::load(o));
-            select(mask_from_bits<Isa>(seen_by(j) >> (v * width)), sum, V::load(o)).store(o);
-          }
-      return;
+    for (std::int64_t d = 0; d < dim_; ++d) w_.z[d] = w_.state[d * w_.width + values_];
+    std::fill_n(w_.denominator, count, 0.0f);
+    add_to_denominators(count, [&](std::int64_t i) {
+      V sum(0.0f);
+      for (std::int64_t d = 0; d < dim_; d += width) {
+        const int n = lanes(dim_ - d);
+        sum = fma(V::load(w_.q + i * dim_ + d, n), V::load(w_.z + d, n), sum);
+      }
+      return sum;
+    });
+  }
+
+  /// Of each query the sum over the lanes of part(query).
+  template <class F>
+  void add_to_denominators(std::int64_t count, F&& part) const {
+    for (std::int64_t i = 0; i < count; i += width) {
+      V sum[width];
+      for (int r = 0; r < width; ++r) sum[r] = part(std::min<std::int64_t>(i + r, count - 1));
+      add_across<width / 2>(sum);
+      (V::load(w_.denominator + i) + sum[0]).store(w_.denominator + i);
     }
-    for_row_blocks<Shape<Isa>::rows>(values_ + 1, [&](auto rows, std::int64_t first) {
-      Accumulators<Isa, rows, vectors> acc;
-      float* o = w_.o + first * ld;
-      acc.each([&](auto r, auto v, V& x) __attribute__((always_inline)) { x = V::load(o + r * ld + v * width); });
-      multiply_columns(acc, w_.v + first, w_.width, w_.scores, ld, keys);
-      acc.each([&](auto r, auto v, V& x) __attribute__((always_inline)) { x.store(o + r * ld + v * width); });
+  }
+
+  /// O += A V with A = φ(Q) φ(K)ᵀ where key ≤ query, and the sums of its rows. Query i sees the first i + seen keys.
+  void within_chunk(std::int64_t count, std::int64_t keys, std::int64_t seen) const {
+    const auto seen_by = [&](std::int64_t i) { return std::clamp<std::int64_t>(i + seen, 0, keys); };
+    transpose_in<Isa>(w_.k, dim_, keys, dim_, w_.k_lanes, W::chunk, 1.0f);
+    for_row_blocks<Shape<Isa>::rows>(count, [&](auto rows, std::int64_t first) {
+      const std::int64_t most = seen_by(first + rows - 1);
+      for (std::int64_t i = first; i < first + rows; ++i)  // blocks of other heights read on
+        for (std::int64_t j = round_up(most, width); j < keys; j += width) V(0.0f).store(w_.scores + i * W::chunk + j);
+      if (most == 0) return;
+      with_vectors<Isa>(most, [&](auto vectors) {
+        Accumulators<Isa, rows, vectors> acc;
+        acc.clear();
+        multiply_rows(acc, w_.q + first * dim_, dim_, w_.k_lanes, W::chunk, dim_);
+        acc.each([&](auto r, auto v, V& x) {
+          const std::uint64_t bits = (std::uint64_t{1} << seen_by(first + r)) - 1;
+          select(mask_from_bits<Isa>(bits >> (v * width)), x, V(0.0f))
+              .store(w_.scores + (first + r) * W::chunk + v * width);
+        });
+      });
+    });
+    add_to_denominators(count, [&](std::int64_t i) {
+      V sum(0.0f);
+      for (std::int64_t j = 0; j < seen_by(i); j += width) sum += V::load(w_.scores + i * W::chunk + j);
+      return sum;
+    });
+    // 0·NaN is NaN: a query must not take the product with a value that it does not see.
+    if (seen < keys && !finite(keys))
+      add_values<true>(count, seen_by);
+    else
+      add_values<false>(count, seen_by);
+  }
+
+  /// O += A V.
+  template <bool OneByOne, class F>
+  void add_values(std::int64_t count, const F& seen_by) const {
+    for_column_blocks<Isa>(w_.columns, [&](auto vectors, std::int64_t e) {
+      for_row_blocks<OneByOne ? 1 : block_rows<Isa, vectors>>(count, [&](auto rows, std::int64_t first) {
+        Accumulators<Isa, rows, vectors> acc;
+        float* o = w_.o + first * w_.columns + e;
+        acc.each([&](auto r, auto v, V& x)
+                     __attribute__((always_inline)) { x = V::load(o + r * w_.columns + v * width); });
+        multiply_rows(acc, w_.scores + first * W::chunk, W::chunk, chunk_v_ + e, chunk_stride_,
+                      seen_by(first + rows - 1));
+        acc.each([&](auto r, auto v, V& x) __attribute__((always_inline)) { x.store(o + r * w_.columns + v * width); });
+      });
     });
   }
 
   bool finite(std::int64_t keys) const {
     V zero(0.0f);
-    for (std::int64_t i = 0; i < keys * w_.width; i += width) zero = fma(V::load(w_.v + i), V(0.0f), zero);
+    for (std::int64_t j = 0; j < keys; ++j)
+      for (std::int64_t e = 0; e < w_.columns; e += width)
+        zero = fma(V::load(chunk_v_ + j * chunk_stride_ + e), V(0.0f), zero);
     return !any(zero != V(0.0f));
   }
 
-  void finish(std::int64_t q0, std::int64_t count) {
-    V factor[vectors];
-    for (int v = 0; v < vectors; ++v) {
-      const V denominator = V::load(w_.o + values_ * ld + v * width) + V(a_.eps);
-      factor[v] = select(denominator == V(0.0f), V(0.0f), V(1.0f) / denominator);
+  void finish(std::int64_t q0, std::int64_t count) const {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const float denominator = w_.denominator[i] + a_.eps;
+      const V factor(denominator == 0.0f ? 0.0f : 1.0f / denominator);
+      float* out = out_ + (q0 + i) * a_.out.strides[2];
+      for (std::int64_t e = 0; e < values_; e += width)
+        (V::load(w_.o + i * w_.columns + e) * factor).store(out + e, lanes(values_ - e));
     }
-    for (std::int64_t e = 0; e < values_; ++e)
-      for (int v = 0; v < vectors; ++v) {
-        float* o = w_.o + e * ld + v * width;
-        (V::load(o) * factor[v]).store(o);
-      }
-    transpose_out<Isa>(w_.o, ld, count, values_, out_ + q0 * a_.out.strides[2], a_.out.strides[2]);
   }
 
   const kernel::LinearAttention& a_;
@@ -440,6 +488,8 @@ class LinearAttentionHead {
   float* rows_ = nullptr;   // of S, where tokens come one by one
   std::int64_t row_stride_ = 0;
   const float *q_, *k_, *v_;
+  const float* chunk_v_ = nullptr;  // the values of the keys in w_.k, whole vectors
+  std::int64_t chunk_stride_ = 0;
   float* out_;
 };
 

@@ -33,8 +33,12 @@ Vec<Isa> exp(Vec<Isa> x_in) {
   const V p = polynomial(r, 5.0000001201e-1f, 1.6666665459e-1f, 4.1665795894e-2f, 8.3334519073e-3f, 1.3981999507e-3f,
                          1.9875691500e-4f);
   const V e = fma(p, r * r, r) + V(1.0f);
-  const V half = nearest(n * V(0.5f));  // two steps reach 2¹²⁸ and 2⁻¹⁵⁰
-  return e * power_of_two(half) * power_of_two(n - half);
+  if constexpr (requires(V v) { Ops<Isa>::scale(v.r, v.r); }) {
+    return Ops<Isa>::scale(e.r, n.r);
+  } else {
+    const V half = nearest(n * V(0.5f));  // two steps reach 2¹²⁸ and 2⁻¹⁵⁰
+    return e * power_of_two(half) * power_of_two(n - half);
+  }
 }
 
 /// 2ˣ for x ≤ 127, 0 where x < −126 (also −inf), NaN stays. What attention takes its weights from: no subnormal ever

@@ -25,6 +25,16 @@ template <int H, class Isa>
   if constexpr (H > 1) transpose_square<H / 2>(row);
 }
 
+/// Sums over the lanes of `width` vectors, as one vector: the sum of row i in lane i.
+template <int H, class Isa>
+[[gnu::always_inline]] inline void add_across(Vec<Isa> (&row)[Vec<Isa>::width]) {
+  for (int i = 0; i < H; ++i) {
+    swap_halves<H>(row[i], row[i + H], std::make_integer_sequence<int, Vec<Isa>::width>{});
+    row[i] += row[i + H];
+  }
+  if constexpr (H > 1) add_across<H / 2>(row);
+}
+
 /// out[c·ld + r] = factor · in[r·stride + c] for r < rows, 0 for the other lanes up to ld: rows become lanes.
 template <class Isa>
 void transpose_in(const float* in, std::int64_t stride, std::int64_t rows, std::int64_t columns, float* out,
