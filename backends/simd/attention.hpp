@@ -13,7 +13,7 @@
 #include <treadle/backends/simd/lane_math.hpp>
 #include <treadle/backends/simd/math.hpp>
 #include <treadle/backends/simd/transpose.hpp>
-#include <treadle/graph/mask/tiles.hpp>
+#include <treadle/graph/mask/evaluate.hpp>
 
 #include <cmath>
 #include <limits>
@@ -81,7 +81,7 @@ class AttentionStrip {
       const std::int64_t keys = a_.k.shape[2];
       for (std::int64_t k = 0; k < keys; k += W::block) f(k, std::min(k + W::block, keys), nullptr);
     } else {
-      auto stream = a_.mask->stream(b_, h_, q0_, q0_ + count_, W::block, w_.tiles);
+      auto stream = a_.mask->stream(b_, h_, q0_, q0_ + count_, W::block, w_.tiles, &mask::evaluators<Isa>);
       mask::Tile t;
       while (stream.next(t)) {
         const std::uint64_t* bits = t.full ? nullptr : t.bits;
@@ -109,22 +109,31 @@ class AttentionStrip {
     const std::int64_t keys = k1 - k0;
     V top[Vectors];
     unroll<Vectors>([&](auto v) { top[v] = V::load(w_.top + v * width); });
-    if (!hooked_ && bits == nullptr)
-      scores<true>(k0, keys, top);
-    else {
-      if (products_) scores<false>(k0, keys, top);
-      adjust(k0, keys, bits, top);
-    }
+    scores(k0, keys, bits, top);
     weights(keys, top);
-    if ((bits != nullptr || hooked_) && !finite(k0, keys))
+    if ((bits != nullptr || hooked_) && !finite(k0, keys, bits))
       accumulate_exactly(k0, keys);
     else
       accumulate(k0, keys);
   }
 
-  /// Sᵀ of the tile, and with Plain its maximum while the scores are still in registers.
-  template <bool Plain>
-  void scores(std::int64_t k0, std::int64_t keys, V (&top)[Vectors]) {
+  /// Sᵀ of the tile, masked and with the hooks, and its maximum.
+  void scores(std::int64_t k0, std::int64_t keys, const std::uint64_t* bits, V (&top)[Vectors]) {
+    if (hooked_) {
+      if (products_) products<Stage::bare>(k0, keys, nullptr, top);
+      adjust(k0, keys, bits, top);
+    } else if (bits != nullptr) {
+      products<Stage::masked>(k0, keys, bits, top);
+    } else {
+      products<Stage::whole>(k0, keys, nullptr, top);
+    }
+  }
+
+  enum class Stage { bare, masked, whole };
+
+  /// The products; what follows them, unless that is hooks, happens while they are still in registers.
+  template <Stage stage>
+  void products(std::int64_t k0, std::int64_t keys, const std::uint64_t* bits, V (&top)[Vectors]) {
     const std::int64_t stride = a_.k.strides[2];
     const float* k = k_ + k0 * stride;
     for_row_blocks<Shape<Isa>::rows>(keys, [&](auto rows, std::int64_t first) {
@@ -132,8 +141,10 @@ class AttentionStrip {
       acc.clear();
       multiply_rows(acc, k + first * stride, stride, w_.q, ld, dim_);
       acc.each([&](auto r, auto v, V& x) __attribute__((always_inline)) {
+        if constexpr (stage == Stage::masked)
+          x = select(mask_from_bits<Isa>(bits[first + r] >> (v * width)), x, V(-infinity));
         x.store(w_.s + (first + r) * ld + v * width);
-        if constexpr (Plain) top[v] = max(x, top[v]);  // in this order NaN does not stay
+        if constexpr (stage != Stage::bare) top[v] = max(x, top[v]);  // in this order NaN does not stay
       });
     });
   }
@@ -146,7 +157,7 @@ class AttentionStrip {
     if (a_.inlined != nullptr && !a_.score->wide) return adjust_inlined(k0, keys, bits, top);
     if (a_.score != nullptr)
       apply_score<Isa>(*a_.score, w_.s, ld, b_, h_, q0_, count_, k0, keys, w_.score, {w_.q, ld, k_, a_.k.strides[2]});
-    const V factor(hooked_ ? log2e : 1.0f);
+    const V factor(log2e);
     for (std::int64_t j = 0; j < keys; ++j) {
       unroll<Vectors>([&](auto v) {
         float* at = w_.s + j * ld + v * width;
@@ -233,13 +244,20 @@ class AttentionStrip {
     });
   }
 
-  /// Whether every value of the tile is a finite number. Otherwise a weight of 0 must not meet it, for 0·NaN is NaN.
-  bool finite(std::int64_t k0, std::int64_t keys) const {
+  /// Whether the values that not every query sees are finite numbers. Otherwise a weight of 0 must not meet them, for
+  /// 0·NaN is NaN. Without bits: of every value, as a score function hides keys too.
+  bool finite(std::int64_t k0, std::int64_t keys, const std::uint64_t* bits) const {
+    const std::uint64_t all = count_ == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count_) - 1;
     // Four rows at a time: each sum of zeros is a chain, and one chain alone would wait for every fma.
     constexpr int rows = 4;
     V zero[rows];
     unroll<rows>([&](auto r) { zero[r] = V(0.0f); });
     for (std::int64_t j = 0; j < keys; j += rows) {
+      if (bits != nullptr && !hooked_) {
+        std::uint64_t seen = all;
+        for (std::int64_t i = j; i < std::min(j + rows, keys); ++i) seen &= bits[i];
+        if (seen == all) continue;
+      }
       const float* row[rows];
       unroll<rows>([&](auto r) { row[r] = v_ + (k0 + std::min<std::int64_t>(j + r, keys - 1)) * a_.v.strides[2]; });
       for (std::int64_t e = 0; e < values_; e += width) {

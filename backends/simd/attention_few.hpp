@@ -8,7 +8,7 @@
 #include <treadle/backends/simd/block.hpp>
 #include <treadle/backends/simd/math.hpp>
 #include <treadle/backends/simd/transpose.hpp>
-#include <treadle/graph/mask/tiles.hpp>
+#include <treadle/graph/mask/evaluate.hpp>
 
 #include <cmath>
 #include <limits>
@@ -84,7 +84,7 @@ class FewQueries {
       for (std::int64_t k = 0; k < keys; k += W::block) f(k, std::min(k + W::block, keys), nullptr);
       return;
     }
-    auto stream = a_.mask->stream(b_, h0_, 0, queries_, W::block, w_.tiles);
+    auto stream = a_.mask->stream(b_, h0_, 0, queries_, W::block, w_.tiles, &mask::evaluators<Isa>);
     mask::Tile t;
     while (stream.next(t)) f(t.k0, t.k1, t.full ? nullptr : t.bits);
   }

@@ -33,7 +33,7 @@ template <class Isa, int Vectors>
 class ProbeStrip : AttentionStrip<Isa, Vectors> {
   using Base = AttentionStrip<Isa, Vectors>;
   using Base::width, Base::ld, Base::log2e, Base::infinity, Base::a_, Base::w_, Base::b_, Base::h_, Base::q0_,
-      Base::count_, Base::hooked_, Base::products_;
+      Base::count_;
   using typename Base::V;
 
  public:
@@ -47,8 +47,7 @@ class ProbeStrip : AttentionStrip<Isa, Vectors> {
       const std::int64_t keys = k1 - k0;
       V top[Vectors];  // the maximum, which nobody asks for
       unroll<Vectors>([&](auto v) { top[v] = V(-infinity); });
-      if (products_) this->template scores<false>(k0, keys, top);
-      if (hooked_ || bits != nullptr) this->adjust(k0, keys, bits, top);
+      this->scores(k0, keys, bits, top);
       if (p_.indices) choose(k0, keys);
       if (p_.entropy) add_entropy(keys);
       if (p_.received || p_.weights) weigh(keys);

@@ -43,6 +43,13 @@ struct Vec {
   static Vec load(const float* p) { return O::load(p); }
   /// The first n lanes from memory, 0 ≤ n ≤ width; the others are 0 and their memory is not touched.
   static Vec load(const float* p, int n) { return O::load_partial(p, n); }
+  /// Four floats each from p, p + stride, p + 2·stride, …, side by side.
+  static Vec load_fours(const float* p, std::int64_t stride) {
+    if constexpr (width == 4)
+      return O::load(p);
+    else
+      return O::load_fours(p, stride);
+  }
   void store(float* p) const { O::store(p, r); }
   void store(float* p, int n) const { O::store_partial(p, r, n); }
 

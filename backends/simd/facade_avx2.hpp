@@ -10,6 +10,11 @@ namespace treadle::simd {
 
 struct avx2 {
   static constexpr const char* name = "avx2";
+  static constexpr int sign_lanes = 8;
+  static std::uint64_t sign_bits(const std::int32_t* lanes) {
+    const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(lanes));
+    return static_cast<std::uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(bits)));
+  }
 };
 
 template <>
@@ -17,6 +22,9 @@ struct Ops<avx2> : XsimdOps<xsimd::fma3<xsimd::avx2>> {
   using Mask = __m256;
   static constexpr int registers = 16;
 
+  static Reg load_fours(const float* p, std::int64_t stride) {
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + stride), 1);
+  }
   static Reg load_partial(const float* p, int n) { return _mm256_maskload_ps(p, first(n)); }
   static void store_partial(float* p, Reg r, int n) { _mm256_maskstore_ps(p, first(n), r); }
 

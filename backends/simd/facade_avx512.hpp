@@ -10,6 +10,8 @@ namespace treadle::simd {
 
 struct avx512 {
   static constexpr const char* name = "avx512";
+  static constexpr int sign_lanes = 16;
+  static std::uint64_t sign_bits(const std::int32_t* lanes) { return _mm512_movepi32_mask(_mm512_loadu_si512(lanes)); }
 };
 
 template <>
@@ -17,6 +19,12 @@ struct Ops<avx512> : XsimdOps<xsimd::avx512bw> {
   using Mask = __mmask16;
   static constexpr int registers = 32;
 
+  static Reg load_fours(const float* p, std::int64_t stride) {
+    Reg r = _mm512_castps128_ps512(_mm_loadu_ps(p));
+    r = _mm512_insertf32x4(r, _mm_loadu_ps(p + stride), 1);
+    r = _mm512_insertf32x4(r, _mm_loadu_ps(p + 2 * stride), 2);
+    return _mm512_insertf32x4(r, _mm_loadu_ps(p + 3 * stride), 3);
+  }
   static Reg load_partial(const float* p, int n) { return _mm512_maskz_loadu_ps(first(n), p); }
   static void store_partial(float* p, Reg r, int n) { _mm512_mask_storeu_ps(p, first(n), r); }
 

@@ -25,6 +25,16 @@ template <int H, class Isa>
   if constexpr (H > 1) transpose_square<H / 2>(row);
 }
 
+/// The square of rows p, p + stride, … as columns. Loads of four put what lies furthest apart in its place, so that two
+/// of the log₂ width steps are left.
+template <class Isa>
+[[gnu::always_inline]] inline void load_transposed(const float* p, std::int64_t stride,
+                                                   Vec<Isa> (&column)[Vec<Isa>::width]) {
+  for (int c = 0; c < Vec<Isa>::width; c += 4)
+    for (int i = 0; i < 4; ++i) column[c + i] = Vec<Isa>::load_fours(p + i * stride + c, 4 * stride);
+  transpose_square<2>(column);
+}
+
 /// Sums over the lanes of `width` vectors, as one vector: the sum of row i in lane i.
 template <int H, class Isa>
 [[gnu::always_inline]] inline void add_across(Vec<Isa> (&row)[Vec<Isa>::width]) {
@@ -45,10 +55,13 @@ void transpose_in(const float* in, std::int64_t stride, std::int64_t rows, std::
     for (std::int64_t c = 0; c < columns; c += width) {
       const int n = static_cast<int>(std::min<std::int64_t>(width, columns - c));
       V square[width];
-      for (int i = 0; i < width; ++i) {
-        const float* p = in + (r + i) * stride + c;
-        square[i] = r + i >= rows ? V(0.0f) : V(factor) * (n == width ? V::load(p) : V::load(p, n));
+      if (n == width && r + width <= rows) {
+        load_transposed(in + r * stride + c, stride, square);
+        for (int i = 0; i < width; ++i) (V(factor) * square[i]).store(out + (c + i) * ld + r);
+        continue;
       }
+      for (int i = 0; i < width; ++i)
+        square[i] = r + i >= rows ? V(0.0f) : V(factor) * V::load(in + (r + i) * stride + c, n);
       transpose_square<width / 2>(square);
       for (int i = 0; i < width; ++i)
         if (i < n) square[i].store(out + (c + i) * ld + r);
@@ -66,16 +79,15 @@ void transpose_out(const float* in, std::int64_t ld, std::int64_t rows, std::int
     for (std::int64_t c = 0; c < columns; c += width) {
       const int n = static_cast<int>(std::min<std::int64_t>(width, columns - c));
       V square[width];
+      if (n == width && r + width <= rows) {
+        load_transposed(in + c * ld + r, ld, square);
+        for (int i = 0; i < width; ++i) square[i].store(out + (r + i) * stride + c);
+        continue;
+      }
       for (int i = 0; i < width; ++i) square[i] = i < n ? V::load(in + (c + i) * ld + r) : V(0.0f);
       transpose_square<width / 2>(square);
-      for (int i = 0; i < width; ++i) {
-        if (r + i >= rows) continue;
-        float* p = out + (r + i) * stride + c;
-        if (n == width)
-          square[i].store(p);
-        else
-          square[i].store(p, n);
-      }
+      for (int i = 0; i < width; ++i)
+        if (r + i < rows) square[i].store(out + (r + i) * stride + c, n);
     }
   }
 }

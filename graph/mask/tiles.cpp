@@ -1,6 +1,6 @@
 #include <treadle/graph/mask/tiles.hpp>
 
-#include <treadle/graph/scalar/tile_engine.hpp>
+#include <treadle/graph/mask/evaluate.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -13,32 +13,11 @@ namespace {
 
 using scalar::Verdict;
 
-struct Portable {};  // tag: masks are integers, so the baseline's vectors do
+struct Portable {};
 
 constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 constexpr std::int64_t round_up(std::int64_t v, std::int64_t to) { return (v + to - 1) / to * to; }
-
-/// The condition for queries q0 … and keys [k0, k1), one word of bits for each key.
-template <class Int>
-void evaluate(const scalar::TileProgram& program, void* values, bool queries_ready, std::int64_t b, std::int64_t h,
-              std::int64_t q0, int count, std::int64_t k0, std::int64_t k1, std::uint64_t* bits) {
-  using Engine = scalar::TileEngine<scalar::PlainMath<Portable>, Int>;
-  Engine engine(program, values);
-  engine.queries(b, h, q0, count, queries_ready);
-  for (std::int64_t k = k0; k < k1; k += Engine::max_lanes) {
-    const int keys = static_cast<int>(std::min<std::int64_t>(Engine::max_lanes, k1 - k));
-    engine.keys(k, keys);
-    for (int first = 0; first < keys; first += scalar::TileProgram::max_rows) {
-      const int rows = std::min(scalar::TileProgram::max_rows, keys - first);
-      engine.rows(first, rows, nullptr, 0, count);
-      for (int r = 0; r < rows; ++r) {
-        std::int32_t buffer[Engine::max_lanes];
-        bits[k - k0 + first + r] = Engine::pack(engine.result(r, buffer), count);
-      }
-    }
-  }
-}
 
 /// Clears the bits of what a dense mask drops.
 void and_dense(const TensorView& mask, std::int64_t b, std::int64_t h, std::int64_t q0, std::int64_t q1,
@@ -115,9 +94,10 @@ std::size_t Tiles::workspace_bytes() const {
 }
 
 Tiles::Stream Tiles::stream(std::int64_t b, std::int64_t h, std::int64_t q0, std::int64_t q1, std::int64_t block_k,
-                            void* workspace) const {
+                            void* workspace, const Evaluators* evaluators) const {
   Stream s;
   s.tiles_ = this;
+  s.evaluators_ = evaluators != nullptr ? evaluators : &mask::evaluators<Portable>;
   s.b_ = b;
   s.h_ = h;
   s.q0_ = q0;
@@ -194,7 +174,7 @@ bool Tiles::Stream::partial(Tile& tile, std::int64_t k0, std::int64_t k1) {
   const bool known_full = k0 < full_end_;
   if (tiles_->has_program_ && !known_full) {
     const scalar::TileProgram& program = tiles_->program_;
-    const auto run = program.wide ? evaluate<std::int64_t> : evaluate<std::int32_t>;
+    const Evaluate run = program.wide ? evaluators_->wide : evaluators_->narrow;
     // A part that intervals decide need not be evaluated; one of a kind with the block has been asked about already.
     for (std::int64_t k = k0; k < k1; k += part) {
       const std::int64_t end = std::min(k + part, k1);

@@ -34,6 +34,11 @@ struct Counts {
   }
 };
 
+using Evaluate = void (*)(const scalar::TileProgram& program, void* values, bool queries_ready, std::int64_t b,
+                          std::int64_t h, std::int64_t q0, int count, std::int64_t k0, std::int64_t k1,
+                          std::uint64_t* bits);
+struct Evaluators;  // evaluate.hpp
+
 class Tiles {
  public:
   static constexpr std::int64_t max_strip = 64, max_block = 256, granule = 16;
@@ -66,6 +71,7 @@ class Tiles {
     bool partial(Tile& tile, std::int64_t k0, std::int64_t k1);
 
     const Tiles* tiles_ = nullptr;
+    const Evaluators* evaluators_ = nullptr;
     std::int64_t b_ = 0, h_ = 0, q0_ = 0, q1_ = 0, block_ = 0;
     std::int64_t at_ = 0, full_end_ = 0;  // next block to look at; end of a full run being handed out
     std::uint64_t lanes_ = 0;             // a bit for every query of the strip
@@ -77,8 +83,9 @@ class Tiles {
   };
 
   /// Queries [q0, q1), at most 64, of head h of batch element b; block_k is 1 to 256. `this` must outlive the stream.
-  Stream stream(std::int64_t b, std::int64_t h, std::int64_t q0, std::int64_t q1, std::int64_t block_k,
-                void* workspace) const;
+  /// Kernels evaluate with their ISA's copy of the code; the bits are the same.
+  Stream stream(std::int64_t b, std::int64_t h, std::int64_t q0, std::int64_t q1, std::int64_t block_k, void* workspace,
+                const Evaluators* evaluators = nullptr) const;
 
   /// Heads (batch elements) whose masks are the same may share tiles.
   bool depends_on_head() const;
