@@ -38,9 +38,11 @@ struct Ops<avx512> : XsimdOps<xsimd::avx512bw> {
   }
   /// a·2ⁿ for integers n, rounded once.
   static Reg scale(Reg a, Reg n) { return _mm512_scalef_ps(a, n); }
-  /// p·2ⁿ, or 0 where x < −126 (NaN passes): the last step of exp2 in one instruction.
-  static Reg scale_or_flush(Reg p, Reg n, Reg x) {
-    return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, _mm512_set1_ps(-126.0f), _CMP_NLT_UQ), p, n);
+  /// x − ⌊x⌋, in [0, 1).
+  static Reg fraction(Reg x) { return _mm512_reduce_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
+  /// p·2^⌊x⌋, or 0 where x < −126 (NaN passes): the last step of exp2 in one instruction.
+  static Reg scale_or_flush(Reg p, Reg x) {
+    return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, _mm512_set1_ps(-126.0f), _CMP_NLT_UQ), p, x);
   }
   static Reg split_exponent(Reg a, Reg& e) {
     const __m512i half = _mm512_set1_epi32(0x3f3504f3);  // √½

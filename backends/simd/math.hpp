@@ -42,21 +42,20 @@ Vec<Isa> exp(Vec<Isa> x_in) {
 }
 
 /// 2ˣ for x ≤ 127, 0 where x < −126 (also −inf), NaN stays. What attention takes its weights from: no subnormal ever
-/// appears.
+/// appears. The polynomials are minimax with 1 at 0, relative error 2.0e-9.
 template <class Isa>
 [[gnu::always_inline]] inline Vec<Isa> exp2_flushed(Vec<Isa> x_in) {
   using V = Vec<Isa>;
-  V x = x_in;
-  constexpr bool scales = requires(V v) { Ops<Isa>::scale_or_flush(v.r, v.r, v.r); };
-  if constexpr (!scales) x = select(x < V(-126.0f), V(-127.0f), x);
-  const V n = nearest(x);
-  const V f = x - n;
-  // Minimax on [−1/2, 1/2], relative error 2.0e-9.
-  const V p = polynomial(f, 1.0f, 0.6931471824645996f, 0.24022647738456726f, 0.055503323674201965f,
-                         0.00961843691766262f, 0.0013398873852565885f, 0.00015353361959569156f);
-  if constexpr (scales) {
-    return Ops<Isa>::scale_or_flush(p.r, n.r, x.r);
+  if constexpr (requires(V v) { Ops<Isa>::scale_or_flush(v.r, v.r); }) {
+    const V p =
+        polynomial(V(Ops<Isa>::fraction(x_in.r)), 1.0f, 0.6931470632553101f, 0.2402293086051941f, 0.055485282093286514f,
+                   0.009675451554358006f, 0.0012467845808714628f, 0.0002161291631637141f);
+    return Ops<Isa>::scale_or_flush(p.r, x_in.r);
   } else {
+    const V x = select(x_in < V(-126.0f), V(-127.0f), x_in);
+    const V n = nearest(x);
+    const V p = polynomial(x - n, 1.0f, 0.6931471824645996f, 0.24022647738456726f, 0.055503323674201965f,
+                           0.00961843691766262f, 0.0013398873852565885f, 0.00015353361959569156f);
     return p * power_of_two(n);
   }
 }

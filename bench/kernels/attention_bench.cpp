@@ -55,7 +55,8 @@ void attention(benchmark::State& state, const kernel::Table* t, bool causal) {
   extents.q_len = extents.k_len = n;
   mask::Tiles tiles;
   if (causal) {
-    tiles = mask::Tiles(pool, scalar::parse(pool, "k <= q").root, extents);
+    const int root = scalar::parse(pool, "k <= q").root;  // before the pool is looked at
+    tiles = mask::Tiles(pool, root, extents);
     a.mask = &tiles;
   }
 

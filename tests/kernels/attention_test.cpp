@@ -189,7 +189,8 @@ BOOST_AUTO_TEST_CASE(few_queries_of_many_heads) {
     e.heads = c.heads;
     e.q_len = c.q_len;
     e.k_len = c.k_len;
-    const mask::Tiles tiles(pool, scalar::parse(pool, text).root, e);
+    const int root = scalar::parse(pool, text).root;  // before the pool is looked at
+    const mask::Tiles tiles(pool, root, e);
     p.arguments.mask = &tiles;
     const bool by_head = tiles.depends_on_head();
     for (const Index j : {1, 4})  // seen by none
