@@ -345,25 +345,15 @@ void BoundModel::Implementation::describe_steps() const {
       info.expert_rows = *e->arguments.computed;
     const kernel::Attention* a = plan::scores_of(s.call);
     if (a != nullptr && s.mask >= 0 && !s.at_bind) {
-      // The kernel's tiles, as its work items and ISA show them: strips of whole vectors of queries, 192 or 128 keys.
-      const TensorView& q = a->q;
-      const std::int64_t heads = std::max<std::int64_t>(q.shape[0] * q.shape[1], 1);
-      const std::int64_t strips = std::max<std::int64_t>(static_cast<std::int64_t>(s.work.items) / heads, 1);
-      const std::int64_t vectors = ((q.shape[2] + strips - 1) / strips + 7) / 8;
-      const auto* whole = std::get_if<plan::Call<kernel::AttentionProbe>>(&s.call);
-      const bool by_head = whole != nullptr && whole->arguments.received;  // an item is a head, not a strip
-      const bool few = std::holds_alternative<plan::Call<kernel::Attention>>(s.call) && info.kernel == "attention_few";
-      const std::int64_t strip = few        ? q.shape[2]
-                                 : !by_head ? std::clamp<std::int64_t>(vectors * 8, 8, mask::Tiles::max_strip)
-                                 : info.isa == "avx512" ? 48
-                                 : info.isa == "avx2"   ? 24
-                                                        : 12;
-      const std::int64_t block = few ? 64 : info.isa == "avx512" ? 192 : 128;
+      // The kernel's tiles: strips as long as its lanes, by 192 or 128 keys; a few queries by 64.
+      const bool few = info.kernel == kernels->attention_few.name;
+      const std::int64_t lanes = info.isa == "avx512" ? 48 : info.isa == "avx2" ? 24 : 12;
+      const std::int64_t strip = std::min(lanes, a->q.shape[2]), block = few ? 64 : info.isa == "avx512" ? 192 : 128;
       info.form = "masked tiles of " + std::to_string(strip) + " x " + std::to_string(block);
       info.upper_bound = !executor->countable(s);
       if (!info.upper_bound) {
         const mask::Counts c = executor->count(s, strip, block);
-        const double per_pair = 2.0 * static_cast<double>(q.shape[3] + a->v.shape[3]);
+        const double per_pair = 2.0 * static_cast<double>(a->q.shape[3] + a->v.shape[3]);
         info.useful_flops = per_pair * static_cast<double>(c.useful);
         info.executed_flops = per_pair * static_cast<double>(c.executed);
       }

@@ -29,20 +29,32 @@ struct AttentionWork {
   float *top, *sum, *alpha, *shift;  // running maximum and sum of each lane, what O is rescaled by, the finite maximum
   void *tiles, *score;
   std::size_t bytes;
+  std::int64_t q_size, o_size;
 
-  AttentionWork(const kernel::Attention& a, void* base) {
+  /// q, o, top and sum for each of `heads`, one after the other; the rest is shared.
+  AttentionWork(const kernel::Attention& a, void* base, std::int64_t heads = 1)
+      : q_size(a.q.shape[3] * strip), o_size(a.v.shape[3] * strip) {
     Carver c(base);
-    q = c.floats(a.q.shape[3] * strip);
-    o = c.floats(a.v.shape[3] * strip);
+    q = c.floats(heads * q_size);
+    o = c.floats(heads * o_size);
+    top = c.floats(heads * strip);
+    sum = c.floats(heads * strip);
     s = c.floats(block * strip);
     bias = c.floats(block);
-    top = c.floats(strip);
-    sum = c.floats(strip);
     alpha = c.floats(strip);
     shift = c.floats(strip);
     tiles = c.bytes(a.mask != nullptr ? a.mask->workspace_bytes() : 0);
     score = c.bytes(a.score != nullptr ? score_workspace_bytes(*a.score) : 0);
     bytes = c.used();
+  }
+
+  AttentionWork of_head(std::int64_t i) const {
+    AttentionWork w = *this;
+    w.q += i * q_size;
+    w.o += i * o_size;
+    w.top += i * strip;
+    w.sum += i * strip;
+    return w;
   }
 };
 
@@ -60,11 +72,23 @@ class AttentionStrip {
     products_ = a.score == nullptr || a.score->uses(scalar::uses_score);
   }
 
-  void run() {
-    begin();
-    each_tile([&](std::int64_t k0, std::int64_t k1, const std::uint64_t* bits) { tile(k0, k1, bits); });
-    finish();
+  /// The same queries of heads [h, h + heads), which see the same keys: each tile of the mask is found once.
+  static void run(const kernel::Attention& a, const AttentionWork<Isa>& w, std::int64_t b, std::int64_t h,
+                  std::int64_t heads, std::int64_t q0, std::int64_t count) {
+    const auto strip = [&](std::int64_t i) {
+      i = std::min(i, heads - 1);
+      return AttentionStrip(a, w.of_head(i), b, h + i, q0, count);
+    };
+    static_assert(most_heads == 4);
+    AttentionStrip strips[most_heads] = {strip(0), strip(1), strip(2), strip(3)};
+    for (std::int64_t i = 0; i < heads; ++i) strips[i].begin();
+    strips[0].each_tile([&](std::int64_t k0, std::int64_t k1, const std::uint64_t* bits) {
+      for (std::int64_t i = 0; i < heads; ++i) strips[i].tile(k0, k1, bits);
+    });
+    for (std::int64_t i = 0; i < heads; ++i) strips[i].finish();
   }
+
+  static constexpr std::int64_t most_heads = 4;
 
  protected:
   using V = Vec<Isa>;
@@ -316,31 +340,42 @@ class AttentionStrip {
   }
 
   const kernel::Attention& a_;
-  const AttentionWork<Isa>& w_;
+  AttentionWork<Isa> w_;
   std::int64_t b_, h_, q0_, count_, dim_, values_;
   const float *k_, *v_;
   bool hooked_;
   bool raw_, products_;  // sums over features need queries without the scale; not every function needs q·k
 };
 
+/// How many heads a work item has: those that share a mask, as far as 128 KiB hold them.
+template <class Isa>
+std::int64_t heads_together(const kernel::Attention& a) {
+  if (a.mask == nullptr || a.mask->depends_on_head()) return 1;
+  std::int64_t heads = std::min(AttentionStrip<Isa, 1>::most_heads, a.q.shape[1]);
+  while (heads > 1 && AttentionWork<Isa>(a, nullptr, heads).bytes > 128 * 1024) --heads;
+  return std::max<std::int64_t>(heads, 1);
+}
+
 template <class Isa>
 kernel::Work plan_attention(const kernel::Attention& a) {
   const auto& s = a.q.shape;
-  const std::int64_t strips = ceil_div(s[2], AttentionWork<Isa>::strip);
-  return {static_cast<std::size_t>(s[0] * s[1] * strips), AttentionWork<Isa>(a, nullptr).bytes};
+  const std::int64_t strips = ceil_div(s[2], AttentionWork<Isa>::strip), together = heads_together<Isa>(a);
+  return {static_cast<std::size_t>(s[0] * ceil_div(s[1], together) * strips),
+          AttentionWork<Isa>(a, nullptr, together).bytes};
 }
 
 template <class Isa>
 void run_attention(const kernel::Attention& a, std::size_t first, std::size_t last, void* workspace) {
   constexpr std::int64_t strip = AttentionWork<Isa>::strip;
-  const AttentionWork<Isa> work(a, workspace);
-  const std::int64_t length = a.q.shape[2], strips = ceil_div(length, strip), heads = a.q.shape[1];
+  const std::int64_t together = heads_together<Isa>(a), heads = a.q.shape[1], groups = ceil_div(heads, together);
+  const AttentionWork<Isa> work(a, workspace, together);
+  const std::int64_t length = a.q.shape[2], strips = ceil_div(length, strip);
   for (auto item = static_cast<std::int64_t>(first); item < static_cast<std::int64_t>(last); ++item) {
-    const std::int64_t head = item / strips;
+    const std::int64_t group = item / strips, b = group / groups, h = group % groups * together;
     const std::int64_t q0 = (strips - 1 - item % strips) * strip;  // under a causal mask the longest strip comes first
     const std::int64_t count = std::min(strip, length - q0);
     with_vectors<Isa>(count, [&](auto vectors) {
-      AttentionStrip<Isa, vectors>(a, work, head / heads, head % heads, q0, count).run();
+      AttentionStrip<Isa, vectors>::run(a, work, b, h, std::min(together, heads - h), q0, count);
     });
   }
 }

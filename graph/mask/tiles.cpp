@@ -58,6 +58,7 @@ void Tiles::set_dense(const TensorView& dense) {
     throw std::invalid_argument("a mask tensor has at most 4 dims: batch, heads, queries, keys");
   TensorView v = dense;
   v.rank = 4;
+  dense_varies_ = {};
   for (int i = 0; i < 4; ++i) {
     const int from = i - (4 - dense.rank);  // missing leading dims broadcast
     const std::size_t at = static_cast<std::size_t>(i);
@@ -68,7 +69,9 @@ void Tiles::set_dense(const TensorView& dense) {
     if (size != 1 && size != want[i])
       throw std::invalid_argument("a mask tensor has " + std::to_string(size) + " where the attention has " +
                                   std::to_string(want[i]));
-    if (size != 1) v.strides[at] = dense.strides[static_cast<std::size_t>(from)];
+    if (size == 1) continue;
+    v.strides[at] = dense.strides[static_cast<std::size_t>(from)];
+    if (i < 2) dense_varies_[at] = true;
   }
   dense_ = v;
 }
@@ -221,12 +224,12 @@ bool Tiles::Stream::partial(Tile& tile, std::int64_t k0, std::int64_t k1) {
 }
 
 bool Tiles::depends_on_head() const {
-  if (dense_ && dense_.strides[1] != 0) return true;
+  if (dense_ && dense_varies_[1]) return true;
   return has_program_ && program_.uses(scalar::uses_h);
 }
 
 bool Tiles::depends_on_batch() const {
-  if (dense_ && dense_.strides[0] != 0) return true;
+  if (dense_ && dense_varies_[0]) return true;
   return has_program_ && program_.uses(scalar::uses_b);
 }
 

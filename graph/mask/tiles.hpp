@@ -87,7 +87,7 @@ class Tiles {
   Stream stream(std::int64_t b, std::int64_t h, std::int64_t q0, std::int64_t q1, std::int64_t block_k, void* workspace,
                 const Evaluators* evaluators = nullptr) const;
 
-  /// Heads (batch elements) whose masks are the same may share tiles.
+  /// Heads (batch elements) whose masks are the same may share tiles. The same before and after any rebind().
   bool depends_on_head() const;
   bool depends_on_batch() const;
 
@@ -106,7 +106,8 @@ class Tiles {
   scalar::Extents extents_;
   scalar::TileProgram program_;
   bool has_program_ = false;
-  TensorView dense_;  // rank 4, broadcast strides 0
+  TensorView dense_;                    // rank 4, broadcast strides 0
+  std::array<bool, 2> dense_varies_{};  // by batch element, by head: by its shape, so that no caller's stride decides
 };
 
 }  // namespace treadle::mask
