@@ -27,11 +27,10 @@ def short(report):
     lines = ["| one row of each kind | ms | of FMA peak | best peer | time / ours | PyTorch's time / ours |", "|---|---|---|---|---|---|"]
     for row in report["rows"]:
         if row["name"] in SHOWN:
-            mine, best, torch = table.ours(row), table.fastest(row, "best"), table.fastest(row, "torch")
-            ratios = [f"{r['ratio']:.2f}" if r else "–" for r in (best, torch)]
+            mine, best = table.ours(row), table.fastest(row, "best")
             lines.append(
                 f"| {table.label(row)} | {table.milliseconds(mine)} | {mine['fraction_of_peak']:.0%} | {best['name'] if best else '–'} "
-                f"| {ratios[0]} | {ratios[1]} |"
+                f"| {table.ratio(row, 'best')} | {table.ratio(row, 'torch')} |"
             )
     return "\n".join(lines)
 

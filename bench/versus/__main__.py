@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -100,6 +101,8 @@ def add_unlocked(report: dict[str, Any], a: argparse.Namespace) -> None:
 
 def main() -> int:
     a = arguments()
+    for name in (signal.SIGINT, signal.SIGTERM):  # also where the shell that started this ignores them
+        signal.signal(name, signal.default_int_handler)
     chosen = [w for w in workloads.all_rows() if re.search(a.rows, w.name) and (not a.quick or w.quick or a.rows)]
     if a.list:
         print("\n".join(w.name for w in chosen))
@@ -112,6 +115,8 @@ def main() -> int:
     except Missing as problem:
         sys.exit(f"bench/run: {problem}")
     about = machine.describe(ROOT)
+    if about["load_before"] > 0.5:
+        say(f"other programs are running (load average {about['load_before']:.1f}): rows that they disturb will say so")
     path = a.out or default_path(a, about["cpu"])
     report: dict[str, Any] = {
         "machine": about, "threads": a.threads, "quick": a.quick, "versions": {"treadle": treadle.version, **versions},

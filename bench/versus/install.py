@@ -2,9 +2,9 @@
 CPUs. A package that cannot be installed is named and left out; the table then says so.
 
 On x86, PyPI's torch is built with CUDA: 530 MB, and gigabytes of libraries for GPUs that it names as requirements. Its CPU
-code is whole without them. So torch is installed without requirements, those that are Python are added, and a small
-library takes the place of the missing ones: every function of it returns an error, so torch finds no GPU. A torch without
-CUDA, if pip is set up to find one, is taken as it is.
+code is whole without them. So torch is installed without requirements, those that are Python are added, and small
+libraries take the place of the missing ones: their functions return an error, so torch finds no GPU. A torch without CUDA,
+if pip is set up to find one, is taken as it is.
 """
 from __future__ import annotations
 
@@ -39,33 +39,57 @@ def needed(library: Path) -> list[str]:
     return re.findall(r"\(NEEDED\).*\[(.*)\]", text)
 
 
-def symbols(library: Path, which: str) -> set[str]:
-    """Names without versions: which is --defined-only or --undefined-only."""
+def symbols(library: Path, which: str) -> set[tuple[str, str]]:
+    """Names and their versions, empty where there is none; which is --defined-only or --undefined-only."""
     text = subprocess.run(["nm", "-D", "-P", which, str(library)], capture_output=True, text=True, check=True).stdout
-    return {line.split(" ")[0].split("@")[0] for line in text.splitlines()}
+    return {(name, version.lstrip("@")) for name, _, version in (line.split(" ")[0].partition("@") for line in text.splitlines())}
+
+
+def version_files(library: Path) -> dict[str, str]:
+    """Which library each version of a needed symbol is expected from."""
+    text = subprocess.run(["readelf", "-VW", str(library)], capture_output=True, text=True, check=True).stdout
+    found, file = {}, ""
+    for line in text.partition(".gnu.version_r")[2].splitlines():
+        if match := re.search(r" File: (\S+)", line):
+            file = match[1]
+        elif match := re.search(r" Name: (\S+)", line):
+            found[match[1]] = file
+    return found
+
+
+def failing_library(target: Path, names: dict[str, set[str]]) -> None:
+    """A library of functions, by version, that return 100 (cudaErrorNoDevice). Nothing calls them but the question whether
+    there is a GPU."""
+    with tempfile.TemporaryDirectory() as scratch:
+        source, versions = Path(scratch) / "failing.c", Path(scratch) / "versions"
+        functions = sorted(set[str]().union(*names.values()))
+        source.write_text("".join(f"int {n}(void) {{ return 100; }}\n" for n in functions), encoding="ascii")
+        nodes = (f"{version} {{ global: {' '.join(f'{n};' for n in sorted(of))} }};\n" for version, of in names.items() if version and of)
+        versions.write_text("".join(nodes), encoding="ascii")
+        command = ["g++", "-x", "c", "-w", "-fno-builtin", "-shared", "-fPIC", str(source), "-o", str(target)]
+        command += [f"-Wl,-soname,{target.name}"] + ([f"-Wl,--version-script={versions}"] if versions.stat().st_size else [])
+        subprocess.run(command, check=True)
 
 
 def replace_cuda(folder: Path) -> None:
-    """Puts one library of functions that fail into torch's folder, under the name of each one that is missing there."""
-    libraries = [p for p in folder.glob("*.so*") if not p.is_symlink()]
-    own = {p.name for p in libraries}
+    """Puts a library of functions that fail into torch's folder for each GPU library that it needs."""
+    libraries = list(folder.glob("*.so*"))
     gpu = re.compile(r"lib(cu|nv|nccl)")
-    missing = sorted({n for p in libraries for n in needed(p) if n not in own and gpu.match(n)})
+    missing = sorted({n for p in libraries for n in needed(p) if not (folder / n).exists() and gpu.match(n)})
     if not missing:
         return
-    say(f"no GPU libraries: a library of functions that fail stands for {', '.join(missing)}")
-    wanted = set[str]().union(*(symbols(p, "--undefined-only") for p in libraries))
-    there = set[str]().union(*(symbols(p, "--defined-only") for p in libraries))
-    names = sorted(n for n in wanted - there if re.match(r"(cu|nv|nccl|Cu)[A-Za-z0-9_]*$", n))
-    with tempfile.TemporaryDirectory() as scratch:
-        source = Path(scratch) / "no_gpu.c"
-        # 999: cudaErrorUnknown. Nothing calls these but the question whether there is a GPU.
-        source.write_text("".join(f"int {n}(void) {{ return 999; }}\n" for n in names), encoding="ascii")
-        target = folder / "libno_gpu.so"
-        command = ["g++", "-x", "c", "-w", "-fno-builtin", "-shared", "-fPIC", str(source), "-o", str(target)]
-        subprocess.run(command, check=True)
-    for name in missing:
-        (folder / name).symlink_to(target.name)
+    say(f"no GPU libraries: libraries of functions that fail stand for {', '.join(missing)}")
+    there = {name for p in libraries for name, _ in symbols(p, "--defined-only")}
+    names: dict[str, dict[str, set[str]]] = {file: {"": set()} for file in missing}
+    for library in libraries:
+        files = version_files(library)
+        for name, version in symbols(library, "--undefined-only"):
+            if version and files.get(version) in names:
+                names[files[version]].setdefault(version, set()).add(name)
+            elif not version and name not in there and re.match(r"(cu|nv|nccl)\w*$", name, re.IGNORECASE):
+                names[missing[0]][""].add(name)  # whoever has it
+    for file, of in names.items():
+        failing_library(folder / file, of)
 
 
 def install_torch() -> bool:

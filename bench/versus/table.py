@@ -50,16 +50,26 @@ def goal(row: Row, group: str, wanted: float) -> str:
     return f"{text}: {'met' if reached >= wanted else f'**missed, {value}**'}"
 
 
+def ratio(row: Row, group: str) -> str:
+    """How many times faster ours is; nothing where disturbed threads would be compared."""
+    peer = fastest(row, group)
+    if peer is None:
+        return "–"
+    return "busy" if row["counted"] == "disturbed" else f"{peer['ratio']:.2f}"
+
+
 def overview(report: Row) -> str:
     """One line a row: ours, the best peer, stock PyTorch, and the goals."""
-    lines = ["| row | ours ms | useful GFLOP/s | of FMA peak | best peer | ratio | PyTorch ratio | goals |", "|---|---|---|---|---|---|---|---|"]
+    columns = ["row", "ours ms", "useful GFLOP/s", "of FMA peak", "best peer", "ratio", "PyTorch ratio", "goals"]
+    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for row in report["rows"]:
-        mine, best, torch, unlocked = ours(row), *(fastest(row, g) for g in ("best", "torch", "torch_unlocked"))
+        mine, best, torch = ours(row), fastest(row, "best"), ratio(row, "torch")
+        if fastest(row, "torch_unlocked"):
+            torch += f" ({ratio(row, 'torch_unlocked')})"
         goals = "; ".join(goal(row, g, v) for g, v in row["goals"].items()) if report["threads"] == 1 else ""
         lines.append(
             f"| {label(row)} | {milliseconds(mine)} | {mine['gflops']:.0f} | {mine['fraction_of_peak']:.0%} "
-            f"| {best['name'] if best else '–'} | {format(best['ratio'], '.2f') if best else '–'} "
-            f"| {format(torch['ratio'], '.2f') if torch else '–'}{' (%.2f)' % unlocked['ratio'] if unlocked else ''} | {goals} |"
+            f"| {best['name'] if best else '–'} | {ratio(row, 'best')} | {torch} | {goals} |"
         )
     return "\n".join(lines)
 
@@ -111,9 +121,9 @@ def encoder_mean(report: Row) -> str:
 
 def markdown(report: Row) -> str:
     explanation = (
-        "Medians (10th to 90th percentile) of undisturbed repetitions. (CPU time), (disturbed): too few were, and all count, for "
-        "everybody in that row, by CPU or wall time. Ratios are time(theirs) / time(ours) of the same run: above 1, Treadle is faster. `bench/run` made this file; docs/performance.md "
-        "says how."
+        "Medians (10th to 90th percentile) of undisturbed repetitions. Where too few were, for everybody in that row: (CPU time) of "
+        "all repetitions on one thread, or (disturbed) the fastest third of all. Ratios are time(theirs) / time(ours) of the same "
+        "run: above 1, Treadle is faster. `bench/run` made this file; docs/performance.md says how."
     )
     title = f"# Treadle and its peers, {report['threads']} thread{'s' if report['threads'] != 1 else ''}"
     parts = [title, caption(report), explanation, overview(report), encoder_mean(report), "## Every candidate", details(report)]

@@ -3,7 +3,6 @@ nothing disturbed."""
 from __future__ import annotations
 
 import os
-import resource
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from dataclasses import dataclass, field
 class Repetition:
     seconds: float
     cpu_seconds: float  # of all threads of the process
-    switches: int  # involuntary ones
+    waited: float = 0.0  # seconds in which a thread could have run and another program had the CPU; more than one thread only
 
 
 @dataclass(frozen=True)
@@ -40,29 +39,42 @@ class Samples:
 
 def seconds(samples: list[Samples], threads: int, least: int = 3) -> tuple[str, list[list[float]]]:
     """What counts for each candidate of a row, and its name: the wall time of undisturbed repetitions. Where one candidate
-    has fewer than `least`, the same holds for all, so that nobody is judged by luck: the CPU time of all repetitions on one
-    thread, the wall time of all on more."""
+    has fewer than `least`, the same holds for all, so that nobody is judged by luck: on one thread the CPU time of all
+    repetitions; on more the fastest third of all, since threads that spin for each other suffer most from others."""
     if all(len(s.undisturbed) >= least for s in samples):
         return "undisturbed", [[r.seconds for r in s.undisturbed] for s in samples]
     if threads == 1:
         return "cpu time", [[r.cpu_seconds for r in s.all()] for s in samples]
-    return "disturbed", [[r.seconds for r in s.all()] for s in samples]
+    walls = [sorted(r.seconds for r in s.all()) for s in samples]
+    return "disturbed", [w[: max(1, len(w) // 3)] for w in walls]
 
 
 def disturbed(r: Repetition, threads: int) -> bool:
     """On one thread CPU and wall time are the same; where they differ, it waited for somebody else or another thread ran
-    beside it. On more threads workers may sleep or spin, so only involuntary switches tell."""
+    beside it. On more threads workers may sleep or spin; then what they waited for a CPU tells."""
     if threads == 1:
         return not 0.97 <= r.cpu_seconds / max(r.seconds, 1e-9) <= 1.05
-    return r.switches > 2 * threads * (r.seconds / 0.1 + 1)
+    return r.waited > 0.03 * r.seconds
 
 
-def once(run: Callable[[], object]) -> Repetition:
-    switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+def waited_seconds() -> float:
+    """Time that threads of this process were ready and did not run, so far (Linux: second number of schedstat)."""
+    total = 0
+    for task in os.listdir("/proc/self/task"):
+        try:
+            with open(f"/proc/self/task/{task}/schedstat", encoding="ascii") as f:
+                total += int(f.read().split()[1])
+        except (OSError, IndexError):  # that thread has ended, or this kernel does not count
+            pass
+    return total * 1e-9
+
+
+def once(run: Callable[[], object], threads: int = 1) -> Repetition:
+    waited = waited_seconds() if threads > 1 else 0.0
     cpu, wall = time.process_time(), time.perf_counter()
     run()
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    return Repetition(wall, cpu, resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw - switches)
+    return Repetition(wall, cpu, max(0.0, waited_seconds() - waited) if threads > 1 else 0.0)
 
 
 def stolen_seconds() -> float:
@@ -109,7 +121,7 @@ def measure(
                 runs[i]()  # caches are another's
             turn: list[Repetition] = []
             for _ in range(max(1, min(10, int(effort.turn_seconds / max(last[i], 1e-6))))):
-                turn.append(once(runs[i]))
+                turn.append(once(runs[i], threads))
             last[i] = turn[-1].seconds
             robbed = stolen_seconds() - stolen > 0.02 * (time.perf_counter() - start)
             for r in turn:

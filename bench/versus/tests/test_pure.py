@@ -33,22 +33,27 @@ class Spread(unittest.TestCase):
 
 class Timing(unittest.TestCase):
     def test_one_thread_that_waited_is_disturbed(self) -> None:
-        self.assertFalse(timing.disturbed(timing.Repetition(1.0, 0.995, 0), 1))
-        self.assertTrue(timing.disturbed(timing.Repetition(1.0, 0.9, 0), 1))
+        self.assertFalse(timing.disturbed(timing.Repetition(1.0, 0.995), 1))
+        self.assertTrue(timing.disturbed(timing.Repetition(1.0, 0.9), 1))
 
     def test_a_second_thread_beside_one_is_disturbed(self) -> None:
-        self.assertTrue(timing.disturbed(timing.Repetition(1.0, 1.5, 0), 1))
+        self.assertTrue(timing.disturbed(timing.Repetition(1.0, 1.5), 1))
 
-    def test_two_threads_may_sleep_but_not_be_switched_often(self) -> None:
-        self.assertFalse(timing.disturbed(timing.Repetition(0.01, 0.005, 0), 2))
-        self.assertTrue(timing.disturbed(timing.Repetition(0.01, 0.02, 50), 2))
+    def test_two_threads_may_sleep_but_not_wait_for_a_cpu(self) -> None:
+        self.assertFalse(timing.disturbed(timing.Repetition(0.01, 0.005), 2))
+        self.assertTrue(timing.disturbed(timing.Repetition(0.01, 0.02, waited=0.001), 2))
 
-    def test_too_few_undisturbed_repetitions_make_all_count_for_everybody(self) -> None:
-        quiet, busy = timing.Repetition(1.0, 1.0, 0), timing.Repetition(9.0, 1.5, 0)
-        calm, poor = timing.Samples([quiet] * 3, [busy]), timing.Samples([quiet], [busy] * 2)
+    def test_what_threads_waited_grows(self) -> None:
+        before = timing.waited_seconds()
+        self.assertGreaterEqual(timing.waited_seconds(), before)
+        self.assertGreaterEqual(timing.once(lambda: None, 2).waited, 0.0)
+
+    def test_too_few_undisturbed_repetitions_change_what_counts_for_everybody(self) -> None:
+        quiet, busy = timing.Repetition(1.0, 1.0), timing.Repetition(9.0, 1.5)
+        calm, poor = timing.Samples([quiet] * 3, [busy]), timing.Samples([quiet], [busy] * 5)
         self.assertEqual(timing.seconds([calm, calm], 1), ("undisturbed", [[1.0] * 3] * 2))
-        self.assertEqual(timing.seconds([calm, poor], 1), ("cpu time", [[1.0, 1.0, 1.0, 1.5], [1.0, 1.5, 1.5]]))
-        self.assertEqual(timing.seconds([calm, poor], 2), ("disturbed", [[1.0, 1.0, 1.0, 9.0], [1.0, 9.0, 9.0]]))
+        self.assertEqual(timing.seconds([calm, poor], 1), ("cpu time", [[1.0, 1.0, 1.0, 1.5], [1.0] + [1.5] * 5]))
+        self.assertEqual(timing.seconds([calm, poor], 2), ("disturbed", [[1.0], [1.0, 9.0]]))
 
     def test_order_rotates_and_turns_around(self) -> None:
         orders = [timing.rotated(3, r) for r in range(6)]
@@ -143,6 +148,18 @@ class Tables(unittest.TestCase):
         self.assertEqual(table.goal(row, "torch", 2.3), "torch ≥ 2.30: met")
         self.assertEqual(table.goal(row, "flex", 2.0), "flex ≥ 2.00: not measured")
         self.assertEqual(table.goal(row, "peak", 0.4), "peak ≥ 40%: met")
+
+    def test_ratios_of_disturbed_threads_are_not_shown(self) -> None:
+        row = self.report()["rows"][0]
+        self.assertEqual(table.ratio(row, "best"), "1.50")
+        self.assertEqual(table.ratio(row, "flex"), "–")
+        self.assertEqual(table.ratio({**row, "counted": "disturbed"}, "best"), "busy")
+
+    def test_unlocked_mkl_stands_in_brackets(self) -> None:
+        report = self.report()
+        report["rows"][0]["results"].append(result("torch, forced", "torch_unlocked", 2.4))
+        self.assertIn("| 2.50 (1.20) |", table.overview(report))
+        self.assertEqual(table.fastest(report["rows"][0], "best")["name"], "torch, forced")
 
     def test_markdown_names_what_is_missing_failed_or_wrong(self) -> None:
         text = table.markdown(self.report())
