@@ -112,7 +112,7 @@ Array<T> linear_attention(const Array<T>& q_in, const Array<T>& k_in, const Arra
             out(b, h, i, e) += w[static_cast<std::size_t>(d)] * s.at(d, e) / denominator;
       }
       if (carried == nullptr) continue;
-      for (; !causal && seen < keys; ++seen)  // no query asked for them
+      for (; seen < keys; ++seen)  // no query asked for them
         s.absorb([&](std::int64_t d) { return k(b, g, seen, d); }, [&](std::int64_t e) { return v(b, g, seen, e); });
       auto to = shaped<4>(*carried, {batch, heads, dim, columns});
       for (std::int64_t d = 0; d < dim; ++d) {

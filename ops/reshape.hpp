@@ -78,6 +78,12 @@ constexpr bool can_multiply(const Graph& g, const std::vector<Dim>& shape) {
 /// length that a run may bind, not only for some.
 constexpr Outputs infer_reshape(Graph& g, const NodeSpec& s, const Inputs& in, Failure& f) {
   std::vector<Dim> from = in[0].shape, to = s.outputs[0].shape;
+  const auto empty = [&](const std::vector<Dim>& shape) {
+    for (const Dim d : shape)
+      if (g.dims.constant(d) == 0) return true;
+    return false;
+  };
+  if (empty(from) && empty(to)) return rule::one(s.outputs[0].shape, in[0].dtype);
   rule::cancel(from, to);
   if (!rule::can_multiply(g, from) || !rule::can_multiply(g, to) || rule::product(g, from) != rule::product(g, to))
     return rule::fail(f, error_kind::shape_mismatch, shape_text(g, s.outputs[0].shape),

@@ -124,6 +124,7 @@ class LinearAttentionHead {
       }
       finish(q0, count);
     }
+    if (a_.state) absorb_until(keys_);  // without queries nobody has asked for them
     store_state();
   }
 
@@ -148,7 +149,9 @@ class LinearAttentionHead {
       if (a_.causal) absorb_until(std::min(i + offset + 1, keys_));
       answer(i);
     }
-    if (a_.state) store_levels();
+    if (!a_.state) return;
+    absorb_until(keys_);  // without queries nobody has asked for them
+    store_levels();
   }
 
   /// The queries [q0, q0 + chunk) alone, without a state.

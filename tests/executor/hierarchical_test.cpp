@@ -1,6 +1,6 @@
 // Two-level attention: fine nearby, means further away; parts merged by their log-sum-exps.
 
-#include "plain.hpp"
+#include "plain_variants.hpp"
 
 #include <treadle/ops/hierarchical.hpp>
 
@@ -72,24 +72,11 @@ BOOST_AUTO_TEST_CASE(by_its_formula) {
                 {.block = block, .near = near, .causal = is_causal, .weighted = weighted, .scale = 0.9}));
             const Lengths dims{{"n", length}};
             const Tensors in = inputs_of(g, dims, 21);
-            const Cube q = cube_of(in, "q"), k = cube_of(in, "k"), v = cube_of(in, "v"), mean_k = plain_runs(k, block),
-                       mean_v = plain_runs(v, block);
-            const auto seen = [&](std::int64_t, std::int64_t, std::int64_t i) {
-              std::vector<Seen> s;
-              for (std::int64_t r = 0; r < mean_k.rows; ++r) {
-                const std::int64_t first = r * block, end = std::min(length, first + block), own = i / block;
-                if (r >= own - near && r <= own + near) {
-                  for (std::int64_t j = first; j < end; ++j)
-                    if (!is_causal || j <= i) s.push_back({&k, &v, j, 0});
-                } else if (!is_causal || r < own) {
-                  s.push_back({&mean_k, &mean_v, r, weighted ? std::log(static_cast<double>(end - first)) : 0});
-                }
-              }
-              return s;
-            };
             BOOST_TEST_CONTEXT(length << " tokens, block " << block << ", near " << near
                                       << (is_causal ? ", causal" : ""))
-            check_plain(g, dims, plain_attention(q, value_dim, 0.9, seen));
+            check_plain(g, dims,
+                        plain_hierarchical(cube_of(in, "q"), cube_of(in, "k"), cube_of(in, "v"),
+                                           {block, near, is_causal, weighted, 0.9}));
           }
 }
 

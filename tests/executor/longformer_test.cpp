@@ -1,11 +1,9 @@
 // Longformer's layer, and attention over the keys with the largest scores.
 
-#include "plain.hpp"
+#include "plain_variants.hpp"
 
 #include <treadle/ops/longformer.hpp>
 #include <treadle/ops/top_k_attention.hpp>
-
-#include <algorithm>
 
 using namespace treadle;
 using namespace treadle::test;
@@ -13,21 +11,6 @@ using namespace treadle::test;
 namespace {
 
 constexpr std::int64_t width = 12, heads = 3;
-
-/// x Wᵀ + b, split into heads.
-Cube project(const Cube& x, const Parameters& p, const std::string& name) {
-  const auto* w = p.find(name + ".weight").as<const float>();
-  const auto* bias = p.find(name + ".bias").as<const float>();
-  Cube out(x.batch, heads, x.rows, width / heads);
-  for (std::int64_t b = 0; b < x.batch; ++b)
-    for (std::int64_t i = 0; i < x.rows; ++i)
-      for (std::int64_t o = 0; o < width; ++o) {
-        double sum = static_cast<double>(bias[o]);
-        for (std::int64_t c = 0; c < width; ++c) sum += x(b, 0, i, c) * static_cast<double>(w[o * width + c]);
-        out(b, o / (width / heads), i, o % (width / heads)) = sum;
-      }
-  return out;
-}
 
 }  // namespace
 
@@ -53,37 +36,9 @@ BOOST_AUTO_TEST_CASE(windows_and_global_projections) {
             values(in.at("lengths"));  // here: how many keys at the start count for nobody
         Cube rows(2, 1, length, width);
         rows.data = values(in.at("x"));
-        const auto is_global = [&](std::int64_t i) {
-          return std::find(globals.begin(), globals.end(), i) != globals.end();
-        };
-        const auto shown = [&](std::int64_t e, std::int64_t j) {
+        const Cube want = plain_longformer(rows, p, "attn", heads, window, globals, [&](auto e, auto j) {
           return static_cast<double>(j) >= hidden[static_cast<std::size_t>(e)];
-        };
-        const double scale = 1 / std::sqrt(static_cast<double>(width / heads));
-        Cube y = plain_attention(project(rows, p, "attn.q"), project(rows, p, "attn.k"), project(rows, p, "attn.v"),
-                                 scale, [&](auto e, auto, auto i, auto j) {
-                                   return (std::abs(i - j) <= window / 2 || is_global(j)) && shown(e, j);
-                                 });
-        if (!globals.empty()) {
-          const Cube other = plain_attention(project(rows, p, "attn.q_global"), project(rows, p, "attn.k_global"),
-                                             project(rows, p, "attn.v_global"), scale,
-                                             [&](auto e, auto, auto, auto j) { return shown(e, j); });
-          for (std::int64_t e = 0; e < 2; ++e)
-            for (std::int64_t h = 0; h < heads; ++h)
-              for (const std::int64_t i : globals)
-                for (std::int64_t c = 0; c < y.columns; ++c) y(e, h, i, c) = other(e, h, i, c);
-        }
-        Cube merged(2, 1, length, width);
-        for (std::int64_t e = 0; e < 2; ++e)
-          for (std::int64_t i = 0; i < length; ++i)
-            for (std::int64_t c = 0; c < width; ++c)
-              merged(e, 0, i, c) = y(e, c / (width / heads), i, c % (width / heads));
-        Cube want(2, 1, length, width);
-        const Cube out = project(merged, p, "attn.out");
-        for (std::int64_t e = 0; e < 2; ++e)
-          for (std::int64_t i = 0; i < length; ++i)
-            for (std::int64_t c = 0; c < width; ++c)
-              want(e, 0, i, c) = out(e, c / (width / heads), i, c % (width / heads));
+        });
         BOOST_TEST_CONTEXT(length << " tokens, window " << window << ", " << globals.size() << " globals")
         check_plain(g, dims, want, 1e-5, &p);
       }
@@ -126,21 +81,10 @@ BOOST_AUTO_TEST_CASE(the_largest_scores) {
         const Lengths dims{{"n", length}};
         const Tensors in = inputs_of(g, dims, 21);
         const Cube cq = cube_of(in, "q"), ck = cube_of(in, "k"), cv = cube_of(in, "v");
-        const auto seen = [&](std::int64_t e, std::int64_t h, std::int64_t i) {
-          std::vector<std::pair<double, std::int64_t>> order;
-          for (std::int64_t j = 0; j < length; ++j) {
-            double dot = 0;
-            for (std::int64_t c = 0; c < 8; ++c) dot += cq(e, h, i, c) * ck(e, h, j, c);
-            if (!is_causal || j <= i) order.emplace_back(-dot, j);
-          }
-          std::sort(order.begin(), order.end());
-          order.resize(std::min(order.size(), static_cast<std::size_t>(kept)));
-          std::vector<Seen> s;
-          for (const auto& at : order) s.push_back({&ck, &cv, at.second, 0});
-          return s;
-        };
         BOOST_TEST_CONTEXT(length << " tokens, " << kept << " kept")
-        check_plain(g, dims, plain_attention(cq, 3, 1 / std::sqrt(8.0), seen));
+        check_plain(g, dims, plain_top_k(cq, ck, cv, kept, 1 / std::sqrt(8.0), [&](auto, auto, auto i, auto j) {
+                      return !is_causal || j <= i;
+                    }));
       }
 }
 

@@ -3,11 +3,12 @@
 
 #include "support.hpp"
 
+#include <rounds.hpp>
+
 #include <treadle/graph/random.hpp>
 #include <treadle/passes/pipeline.hpp>
 
 #include <cmath>
-#include <cstdlib>
 
 using namespace treadle;
 using namespace treadle::test;
@@ -51,8 +52,7 @@ double sensitivity(const Graph& g, const Parameters& parameters, const Lengths& 
 BOOST_AUTO_TEST_SUITE(random_graphs)
 
 BOOST_AUTO_TEST_CASE(simd_matches_float64) {
-  const char* text = std::getenv("TREADLE_RANDOM_ROUNDS");
-  const int rounds = text != nullptr ? std::atoi(text) : 60;
+  const int rounds = random_rounds(60);
   for (int seed = 0; seed < rounds; ++seed) {
     const Graph declared = random_graph(static_cast<std::uint64_t>(seed)), better = optimise(declared);
     Lengths dims;

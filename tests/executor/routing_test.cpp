@@ -1,6 +1,6 @@
 // Attention within clusters, over their means, and tables that are computed in the run.
 
-#include "plain.hpp"
+#include "plain_variants.hpp"
 
 #include <treadle/ops/routing_attention.hpp>
 
@@ -29,31 +29,6 @@ struct Given {
   }
 };
 
-using Ids = std::vector<std::int64_t>;  // [batch, heads, rows]
-
-/// The first centroid with the largest dot product; centroids of one batch element, or of all.
-Ids nearest(const Cube& x, const Cube& centroids) {
-  Ids ids;
-  for (std::int64_t b = 0; b < x.batch; ++b)
-    for (std::int64_t h = 0; h < x.heads; ++h)
-      for (std::int64_t i = 0; i < x.rows; ++i) {
-        std::int64_t best = 0;
-        double most = -INFINITY;
-        for (std::int64_t c = 0; c < centroids.rows; ++c) {
-          double dot = 0;
-          for (std::int64_t d = 0; d < x.columns; ++d)
-            dot += x(b, h, i, d) * centroids(centroids.batch == 1 ? 0 : b, h, c, d);
-          if (dot > most) best = c;
-          most = std::max(most, dot);
-        }
-        ids.push_back(best);
-      }
-  return ids;
-}
-std::int64_t id_of(const Ids& ids, const Cube& x, std::int64_t b, std::int64_t h, std::int64_t i) {
-  return ids[static_cast<std::size_t>((b * x.heads + h) * x.rows + i)];
-}
-
 struct Cubes {
   Cube q, k, v, centroids;
   Cubes(const Graph& g, const Lengths& dims) {
@@ -62,32 +37,6 @@ struct Cubes {
     k = cube_of(in, "k");
     v = cube_of(in, "v");
     centroids = cube_of(in, "centroids");
-  }
-  /// One round of spherical k-means over queries and keys.
-  Cube moved() const {
-    Cube out(q.batch, heads, clusters, head_dim);
-    const Ids of_q = nearest(q, centroids), of_k = nearest(k, centroids);
-    for (std::int64_t b = 0; b < q.batch; ++b)
-      for (std::int64_t h = 0; h < heads; ++h)
-        for (std::int64_t c = 0; c < clusters; ++c) {
-          std::int64_t count = 0;
-          const auto gather = [&](const Cube& x, const Ids& ids) {
-            for (std::int64_t i = 0; i < x.rows; ++i) {
-              if (id_of(ids, x, b, h, i) != c) continue;
-              ++count;
-              for (std::int64_t d = 0; d < head_dim; ++d) out(b, h, c, d) += x(b, h, i, d);
-            }
-          };
-          gather(q, of_q);
-          gather(k, of_k);
-          double square = 0;
-          for (std::int64_t d = 0; d < head_dim; ++d) {
-            if (count == 0) out(b, h, c, d) = centroids(centroids.batch == 1 ? 0 : b, h, c, d);
-            square += out(b, h, c, d) * out(b, h, c, d);
-          }
-          for (std::int64_t d = 0; d < head_dim; ++d) out(b, h, c, d) /= std::sqrt(square / head_dim);
-        }
-    return out;
   }
 };
 
@@ -105,9 +54,7 @@ BOOST_AUTO_TEST_CASE(within_clusters) {
         const Cubes c(g, dims);
         const Ids of_q = nearest(c.q, c.centroids), of_k = nearest(c.k, c.centroids);
         BOOST_TEST_CONTEXT(length << " queries, " << more << " keys more" << (is_causal ? ", causal" : ""))
-        check_plain(g, dims, plain_attention(c.q, c.k, c.v, usual, [&](auto b, auto h, auto i, auto j) {
-                      return id_of(of_q, c.q, b, h, i) == id_of(of_k, c.k, b, h, j) && (!is_causal || j <= i + more);
-                    }));
+        check_plain(g, dims, plain_routing(c.q, c.k, c.v, of_q, of_k, is_causal, usual));
       }
 }
 
@@ -118,12 +65,10 @@ BOOST_AUTO_TEST_CASE(centroids_that_move) {
       const Graph g = x.with(routing_attention(x.q, x.k, x.v, x.centroids, {.iterations = iterations}));
       const Lengths dims{{"n", length}};
       Cubes c(g, dims);
-      for (int i = 0; i < iterations; ++i) c.centroids = c.moved();
+      for (int i = 0; i < iterations; ++i) c.centroids = moved_centroids(c.q, c.k, c.centroids);
       const Ids of_q = nearest(c.q, c.centroids), of_k = nearest(c.k, c.centroids);
       BOOST_TEST_CONTEXT(length << " tokens, " << iterations << " rounds")
-      check_plain(g, dims, plain_attention(c.q, c.k, c.v, usual, [&](auto b, auto h, auto i, auto j) {
-                    return id_of(of_q, c.q, b, h, i) == id_of(of_k, c.k, b, h, j);
-                  }));
+      check_plain(g, dims, plain_routing(c.q, c.k, c.v, of_q, of_k, false, usual));
     }
 }
 
@@ -134,34 +79,8 @@ BOOST_AUTO_TEST_CASE(own_cluster_and_means_of_the_others) {
     const Lengths dims{{"n", length}, {"m", length + 3}};
     const Cubes c(g, dims);
     const Ids of_q = nearest(c.q, c.centroids), of_k = nearest(c.k, c.centroids);
-    Cube mean_k(2, heads, clusters, head_dim), mean_v(2, heads, clusters, value_dim);
-    std::vector<double> counts(static_cast<std::size_t>(2 * heads * clusters));
-    const auto count = [&](std::int64_t b, std::int64_t h, std::int64_t r) -> double& {
-      return counts[static_cast<std::size_t>((b * heads + h) * clusters + r)];
-    };
-    for (std::int64_t b = 0; b < 2; ++b)
-      for (std::int64_t h = 0; h < heads; ++h) {
-        for (std::int64_t j = 0; j < c.k.rows; ++j) {
-          const std::int64_t r = id_of(of_k, c.k, b, h, j);
-          ++count(b, h, r);
-          for (std::int64_t d = 0; d < head_dim; ++d) mean_k(b, h, r, d) += c.k(b, h, j, d);
-          for (std::int64_t d = 0; d < value_dim; ++d) mean_v(b, h, r, d) += c.v(b, h, j, d);
-        }
-        for (std::int64_t r = 0; r < clusters; ++r) {
-          for (std::int64_t d = 0; d < head_dim; ++d) mean_k(b, h, r, d) /= std::max(count(b, h, r), 1.0);
-          for (std::int64_t d = 0; d < value_dim; ++d) mean_v(b, h, r, d) /= std::max(count(b, h, r), 1.0);
-        }
-      }
-    const auto seen = [&](std::int64_t b, std::int64_t h, std::int64_t i) {
-      std::vector<Seen> s;
-      const std::int64_t own = id_of(of_q, c.q, b, h, i);
-      for (std::int64_t j = 0; j < c.k.rows; ++j)
-        if (id_of(of_k, c.k, b, h, j) == own) s.push_back({&c.k, &c.v, j, 0});
-      for (std::int64_t r = 0; r < clusters; ++r)
-        if (r != own && count(b, h, r) > 0) s.push_back({&mean_k, &mean_v, r, std::log(count(b, h, r))});
-      return s;
-    };
-    BOOST_TEST_CONTEXT(length << " tokens") check_plain(g, dims, plain_attention(c.q, value_dim, 0.8, seen));
+    BOOST_TEST_CONTEXT(length << " tokens")
+    check_plain(g, dims, plain_clustered(c.q, c.k, c.v, clusters, of_q, of_k, 0.8));
   }
 }
 

@@ -3,11 +3,12 @@
 
 #include "support.hpp"
 
+#include <rounds.hpp>
+
 #include <treadle/graph/scalar/parse.hpp>
 #include <treadle/graph/scalar/print.hpp>
 #include <treadle/ops/rules.hpp>
 
-#include <cstdlib>
 #include <random>
 
 using namespace treadle;
@@ -98,18 +99,13 @@ class Maker {
   bool sums_ = false;
 };
 
-int rounds(int usual) {
-  const char* text = std::getenv("TREADLE_RANDOM_ROUNDS");
-  return text != nullptr ? std::atoi(text) : usual;
-}
-
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(attention_properties)
 
 BOOST_AUTO_TEST_CASE(random_masks_and_scores_agree_with_the_dense_formula) {
   const std::vector<std::string> all = isas();
-  for (int round = 0; round < rounds(2000); ++round) {
+  for (int round = 0; round < random_rounds(2000); ++round) {
     Maker make(static_cast<unsigned>(round));
     const std::int64_t kv_heads = 1 + make.pick(2), heads = kv_heads * (1 + make.pick(2)), width = 1 + make.pick(9),
                        value_dim = 1 + make.pick(9), q_len = make.pick(24),

@@ -6,11 +6,12 @@
 #include <treadle/graph/mask/tiles.hpp>
 #include <treadle/graph/scalar/print.hpp>
 
+#include <rounds.hpp>
+
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <random>
@@ -264,8 +265,7 @@ std::string compare(const Tiles& tiles, Index strip, Index block, const Allowed&
 BOOST_AUTO_TEST_SUITE(mask_algebra)
 
 BOOST_AUTO_TEST_CASE(every_combination_is_exact) {
-  const char* text = std::getenv("TREADLE_RANDOM_ROUNDS");
-  const int rounds = text != nullptr ? std::atoi(text) : 2000;
+  const int rounds = test::random_rounds(2000);
   for (int i = 0; i < rounds; ++i) {
     Maker make(static_cast<unsigned>(1000 + i));
     const Part m = make.any(i % 4);

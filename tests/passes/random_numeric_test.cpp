@@ -8,8 +8,9 @@
 
 #include "support.hpp"
 
+#include <rounds.hpp>
+
 #include <cmath>
-#include <cstdlib>
 
 using namespace treadle;
 using Tensors = reference::Tensors<double>;
@@ -101,8 +102,7 @@ void check_passes(Graph g, std::uint64_t seed, const std::string& what) {
 BOOST_AUTO_TEST_SUITE(same_results)
 
 BOOST_AUTO_TEST_CASE(random_graphs) {
-  const char* text = std::getenv("TREADLE_RANDOM_ROUNDS");
-  const int rounds = text ? std::max(1, std::atoi(text)) : 100;
+  const int rounds = test::random_rounds(100);
   for (int i = 0; i < rounds; ++i) {
     const auto seed = static_cast<std::uint64_t>(i);
     check_passes(random_graph(seed), seed, "seed " + std::to_string(seed));
