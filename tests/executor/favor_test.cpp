@@ -147,6 +147,23 @@ BOOST_AUTO_TEST_CASE(a_state_goes_from_call_to_call) {
   for (const std::int64_t length : {0, 1, 16, 49}) check(g, {{"n", length}});
 }
 
+/// The state holds all keys of a call, causal or not, and whether there is a query to see them or not.
+BOOST_AUTO_TEST_CASE(a_state_takes_keys_without_queries) {
+  Builder b;
+  const Node q = b.input("q", f32, {2, 2, n, 6}), k = b.input("k", f32, {2, 2, keys, 6}),
+             v = b.input("v", f32, {2, 2, keys, 5}), s = b.input("s", f32, {2, 2, 6, 6});
+  for (const bool is_causal : {false, true})
+    b.output(is_causal ? "causal" : "full", linear_attention_from(q, k, v, {.causal = is_causal, .state = s}).state);
+  const Graph g = b.finish();
+  for (const std::int64_t length : {0, 1})
+    for (const std::int64_t more : {1, 90}) {
+      const Lengths dims{{"n", length}, {"keys", more}};
+      check(g, dims);
+      const Results r = oracle(g, {}, dims, 3);
+      BOOST_TEST(difference({{"x", r.at("causal")}}, {{"x", r.at("full")}}) == 0.0);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_state_of_the_model_gives_the_whole_step_by_step) {
   const auto layer = [](bool stepped) {
     Builder b;

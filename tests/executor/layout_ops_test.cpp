@@ -33,6 +33,17 @@ BOOST_AUTO_TEST_CASE(one_number_has_many_shapes) {
   check(b.finish(), {});
 }
 
+BOOST_AUTO_TEST_CASE(nothing_is_nothing_in_any_shape) {
+  Builder b;
+  const Node x = b.input("x", f32, {2, 3, 0, n});
+  b.output("flat", reshape(tanh(x), {0}));
+  b.output("folded", reshape(x, {2, 0}));
+  b.output("other", reshape(x, {0, 7, 2}));
+  check(b.finish(), {{"n", 4}});
+  BOOST_TEST(mistake([](Builder& g) { return reshape(g.input("x", f32, {2, 0}), {2}); }) ==
+             "[2] | as many elements as [2, 0]");
+}
+
 BOOST_AUTO_TEST_CASE(a_reshape_of_a_kernels_result_costs_no_step) {
   Builder b;
   b.output("y", reshape(tanh(reshape(b.input("x", f32, {n, 12}), {n, 3, 4})), {3 * n, 4}));

@@ -122,22 +122,21 @@ void change(Tensors& in, const std::string& name, F f) {
     std::memcpy(at, &x, sizeof x);
   });
 }
-/// NaN in rows first … of axis 2 of every batch element, or of one.
-inline void poison(Tensors& in, std::initializer_list<const char*> names, std::int64_t first,
-                   std::int64_t element = -1) {
+/// NaN in rows first … (the axis before the last) of every batch element, or of one.
+inline void poison(Tensors& in, const std::vector<const char*>& names, std::int64_t first, std::int64_t element = -1) {
   for (const char* name : names) {
-    const Tensor& t = in.at(name);
-    const std::int64_t row = t.view.rank == 4 ? t.view.shape[3] : 1, rows = t.view.shape[2],
-                       all = t.view.shape[1] * rows * row;
-    auto* data = t.view.as<float>();
-    for (std::int64_t i = 0; i < t.view.size(); ++i)
+    const TensorView& v = in.at(name).view;
+    const auto rank = static_cast<std::size_t>(v.rank);
+    const std::int64_t row = v.shape[rank - 1], rows = v.shape[rank - 2], all = v.size() / v.shape[0];
+    auto* data = v.as<float>();
+    for (std::int64_t i = 0; i < v.size(); ++i)
       if (i / row % rows >= first && (element < 0 || i / all == element))
         data[i] = std::numeric_limits<float>::quiet_NaN();
   }
 }
 /// An i32 input [batch] of lengths from 0 to `most`; those keys and values that it hides hold NaN.
 inline std::vector<std::int64_t> draw_lengths(Round& r, Tensors& in, const char* name, std::int64_t most,
-                                              std::initializer_list<const char*> hidden) {
+                                              const std::vector<const char*>& hidden) {
   std::vector<std::int64_t> result;
   const Tensor& t = in.at(name);
   for (std::int64_t b = 0; b < t.view.size(); ++b) {
@@ -181,18 +180,17 @@ inline Results expect(const Round& r, const Graph& g, const Parameters& paramete
   return got;
 }
 
-/// NaN in the keys and values from a drawn one on reaches no row before it: q, k and v of one length, causal.
+/// In every second round: NaN in the keys and values from a drawn one on reaches no row of "y" before it. For as many
+/// keys as queries and the causal form.
 inline void expect_causal(Round& r, const Graph& g, const Parameters& parameters, Tensors& in, const Results& want,
-                          std::initializer_list<const char*> names = {"k", "v"}) {
-  const TensorView& k = in.at("k").view;
-  if (k.shape[2] == 0 || r.index() % 2 == 0) return;
-  const std::int64_t first = r.note("NaN from key", r.pick(0, k.shape[2] - 1)), rows = k.shape[2];
+                          const std::vector<const char*>& names = {"k", "v"}) {
+  const TensorView &q = in.at("q").view, &v = in.at("v").view;
+  const std::int64_t rows = q.shape[2], columns = v.shape[3];
+  if (rows == 0 || r.index() % 2 == 0) return;
+  const std::int64_t first = r.note("NaN from key", r.pick(0, rows - 1));
   poison(in, names, first);
-  const auto columns = static_cast<std::int64_t>(want.at("y").size()) /
-                       std::max<std::int64_t>(1, in.at("q").view.shape[0] * in.at("q").view.shape[1] * rows);
-  const Results only{{"y", want.at("y")}};
-  expect(r, g, parameters, in, only,
-         [&](std::size_t i) { return static_cast<std::int64_t>(i) / columns % rows < first; });
+  const Results y{{"y", want.at("y")}};
+  expect(r, g, parameters, in, y, [&](std::size_t i) { return static_cast<std::int64_t>(i) / columns % rows < first; });
 }
 
 /// Dense weights [batch, heads, q_len, k_len] times values [batch, kv_heads, k_len, ·].

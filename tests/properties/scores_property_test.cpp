@@ -38,15 +38,6 @@ Cube one_head(const Tensors& in, const char* name) {
   return c;
 }
 
-void poison_rows(Tensors& in, std::initializer_list<const char*> names, const std::vector<std::int64_t>& lengths) {
-  for (const char* name : names) {
-    const TensorView& v = in.at(name).view;
-    for (std::int64_t b = 0; b < static_cast<std::int64_t>(lengths.size()); ++b)
-      for (std::int64_t i = lengths[static_cast<std::size_t>(b)] * v.shape[2]; i < v.shape[1] * v.shape[2]; ++i)
-        v.as<float>()[b * v.shape[1] * v.shape[2] + i] = std::numeric_limits<float>::quiet_NaN();
-  }
-}
-
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(scores_properties)
@@ -108,8 +99,7 @@ BOOST_AUTO_TEST_CASE(learned_scores) {
     BOOST_REQUIRE_MESSAGE(!g.error, r.notes() << ": " << mistake_of(g));
     const Parameters parameters = Parameters::random(g, r.seed());
     Tensors in = inputs_of(g, {}, r.seed());
-    mask.draw(r, in, k_len, {});
-    if (mask.padded) poison_rows(in, {"k", "v"}, mask.lengths);
+    mask.draw(r, in, k_len, {"k", "v"});
     Cube q = one_head(in, "q");
     const Cube k = plain_projection(one_head(in, "k"), parameters, "a.key", 1);
     std::vector<double> weight;

@@ -39,7 +39,7 @@ struct DrawnMask {
   }
   DrawnMask(const DrawnMask&) = delete;
   DrawnMask& operator=(const DrawnMask&) = delete;
-  void draw(Round& r, Tensors& in, std::int64_t k_len, std::initializer_list<const char*> hidden) {
+  void draw(Round& r, Tensors& in, std::int64_t k_len, const std::vector<const char*>& hidden) {
     if (padded) lengths = draw_lengths(r, in, "lengths", k_len, hidden);
   }
 };
