@@ -4,41 +4,86 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <vector>
+
+namespace {
+
+float feature(float x) { return x > 0 ? x + 1 : std::exp(x); }
+
+/// S += k vᵀ for S [keys, values].
+void add_outer(const float* k, const float* v, float* state, std::int64_t keys, std::int64_t values) {
+  for (std::int64_t d = 0; d < keys; ++d)
+    for (std::int64_t e = 0; e < values; ++e) state[d * values + e] += k[d] * v[e];
+}
+
+/// out = q S.
+void multiply_row(const float* q, const float* state, float* out, std::int64_t keys, std::int64_t values) {
+  for (std::int64_t e = 0; e < values; ++e) out[e] = 0;
+  for (std::int64_t d = 0; d < keys; ++d)
+    for (std::int64_t e = 0; e < values; ++e) out[e] += q[d] * state[d * values + e];
+}
+
+}  // namespace
+
 extern "C" {
 
-/// Causal linear attention token by token, as Katharopoulos et al. 2020, algorithm 1, and the CPU kernel of
-/// fast-transformers do it: S += φ(k) vᵀ, z += φ(k), out = φ(q) S / φ(q)·z with φ = elu + 1. q, k, v, out [heads,
-/// length, 64]; the head size is a constant, which is to the loop's advantage. Heads are spread over the threads.
+/// Causal linear attention token by token (Katharopoulos et al. 2020, algorithm 1) as the CPU kernel of
+/// fast-transformers does it: sizes known at run time, one pass over the state to add φ(k) vᵀ, another to multiply it
+/// by φ(q). Features (elu + 1) and denominator are inside, which that library leaves to PyTorch. q, k, v, out [heads,
+/// length, dim]; heads are spread over the threads.
 void versus_token_loop(const float* q_in, const float* k_in, const float* v_in, float* out, std::int64_t heads,
-                       std::int64_t length, int threads) {
+                       std::int64_t length, std::int64_t dim, int threads) {
+  static_cast<void>(threads);
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+  for (std::int64_t h = 0; h < heads; ++h) {
+    const auto size = static_cast<std::size_t>(dim);
+    std::vector<float> state(size * size), sum(size), phi_q(size), phi_k(size);
+    for (std::int64_t n = 0; n < length; ++n) {
+      const std::int64_t at = (h * length + n) * dim;
+      float denominator = 0;
+      for (std::size_t d = 0; d < size; ++d) {
+        phi_q[d] = feature(q_in[at + static_cast<std::int64_t>(d)]);
+        phi_k[d] = feature(k_in[at + static_cast<std::int64_t>(d)]);
+        sum[d] += phi_k[d];
+        denominator += phi_q[d] * sum[d];
+      }
+      add_outer(phi_k.data(), v_in + at, state.data(), dim, dim);
+      multiply_row(phi_q.data(), state.data(), out + at, dim, dim);
+      for (std::int64_t e = 0; e < dim; ++e) out[at + e] /= denominator;
+    }
+  }
+}
+
+/// The same with both passes in one and a head size of 64 that the compiler knows: what a careful programmer makes of
+/// that loop.
+void versus_fused_token_loop(const float* q_in, const float* k_in, const float* v_in, float* out, std::int64_t heads,
+                             std::int64_t length, int threads) {
   constexpr std::int64_t dim = 64;
   static_cast<void>(threads);
 #pragma omp parallel for num_threads(threads) if (threads > 1)
   for (std::int64_t h = 0; h < heads; ++h) {
     alignas(64) float state[dim][dim] = {}, sum[dim] = {}, phi_q[dim], phi_k[dim], row[dim];
-    const std::int64_t start = h * length * dim;
     for (std::int64_t n = 0; n < length; ++n) {
-      const float *q = q_in + start + n * dim, *k = k_in + start + n * dim, *v = v_in + start + n * dim;
-      float* to = out + start + n * dim;
+      const std::int64_t at = (h * length + n) * dim;
+      const float* v = v_in + at;
       float denominator = 0;
       for (std::int64_t d = 0; d < dim; ++d) {
-        phi_q[d] = q[d] > 0 ? q[d] + 1 : std::exp(q[d]);
-        phi_k[d] = k[d] > 0 ? k[d] + 1 : std::exp(k[d]);
+        phi_q[d] = feature(q_in[at + d]);
+        phi_k[d] = feature(k_in[at + d]);
+        row[d] = 0;
       }
       for (std::int64_t d = 0; d < dim; ++d) {
         sum[d] += phi_k[d];
         denominator += phi_q[d] * sum[d];
       }
-      for (std::int64_t e = 0; e < dim; ++e) row[e] = 0;
       for (std::int64_t d = 0; d < dim; ++d) {
-        const float kd = phi_k[d], qd = phi_q[d];
         for (std::int64_t e = 0; e < dim; ++e) {
-          const float s = state[d][e] + kd * v[e];
+          const float s = state[d][e] + phi_k[d] * v[e];
           state[d][e] = s;
-          row[e] += qd * s;
+          row[e] += phi_q[d] * s;
         }
       }
-      for (std::int64_t e = 0; e < dim; ++e) to[e] = row[e] / denominator;
+      for (std::int64_t e = 0; e < dim; ++e) out[at + e] = row[e] / denominator;
     }
   }
 }

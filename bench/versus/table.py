@@ -10,7 +10,7 @@ from .spread import geometric_mean
 Row = dict[str, Any]
 
 #: Groups of candidates that are no peers but yardsticks and baselines.
-BASELINES = ("loop", "read")
+BASELINES = ("loop", "fused_loop", "read")
 
 
 def ours(row: Row) -> Row:

@@ -20,18 +20,25 @@ class Loops:
             raise Missing(str(problem)) from None
         self.threads = threads
         pointer, number = ctypes.c_void_p, ctypes.c_int64
-        self.library.versus_token_loop.argtypes = [pointer] * 4 + [number, number, ctypes.c_int]
+        self.library.versus_token_loop.argtypes = [pointer] * 4 + [number] * 3 + [ctypes.c_int]
         self.library.versus_token_loop.restype = None
+        self.library.versus_fused_token_loop.argtypes = [pointer] * 4 + [number] * 2 + [ctypes.c_int]
+        self.library.versus_fused_token_loop.restype = None
         self.library.versus_read.argtypes = [pointer, number, ctypes.c_int]
         self.library.versus_read.restype = ctypes.c_float
 
     def candidates(self, w: Workload, data: Arrays) -> list[Candidate]:
         threads = self.threads
-        if w.kind == "linear_attention" and w.mask == "causal" and w.dim == 64:
-            out = np.zeros(w.output_shape(), np.float32)
-            loop, addresses = self.library.versus_token_loop, [data[n].ctypes.data for n in "qkv"] + [out.ctypes.data]
-            heads, length = w.heads, w.length
-            return [Candidate("token loop", "loop", lambda: loop(*addresses, heads, length, threads), lambda: out, data)]
+        if w.kind == "linear_attention" and w.mask == "causal":
+            loop, fused = self.library.versus_token_loop, self.library.versus_fused_token_loop
+            inputs, outs = [data[n].ctypes.data for n in "qkv"], [np.zeros(w.output_shape(), np.float32) for _ in range(2)]
+            first, second = inputs + [outs[0].ctypes.data], inputs + [outs[1].ctypes.data]
+            heads, length, dim = w.heads, w.length, w.dim
+            found = [Candidate("token loop", "loop", lambda: loop(*first, heads, length, dim, threads), lambda: outs[0], data)]
+            if dim == 64:
+                run = lambda: fused(*second, heads, length, threads)  # noqa: E731
+                found.append(Candidate("token loop, fused, D known", "fused_loop", run, lambda: outs[1], data))
+            return found
         if w.kind == "attention" and w.q_len == 1:
             read = self.library.versus_read
             buffers = [(data[n].ctypes.data, data[n].size) for n in "kv"]
