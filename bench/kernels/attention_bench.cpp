@@ -1,12 +1,13 @@
 // Attention on every ISA of this machine, one thread: useful GFLOP/s, and the fraction of the FMA peak measured in the
 // same run.
 
+#include "yardstick.hpp"
+
 #include <treadle/backends/kernel.hpp>
 #include <treadle/graph/mask/tiles.hpp>
 #include <treadle/graph/scalar/parse.hpp>
 
 #include <benchmark/benchmark.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cmath>
@@ -18,23 +19,12 @@
 namespace {
 
 using namespace treadle;
+using namespace treadle::bench;
 using Index = std::int64_t;
 
-/// Of this thread alone, so that a busy machine disturbs less.
-double seconds() {
-  timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
-/// FLOP/s of independent FMAs: the best of several short runs, as other programs disturb.
 double peak(const kernel::Table& t) {
   double best = 0;
-  for (int i = 0; i < 10; ++i) {
-    const double start = seconds();
-    const double flops = t.fma_burn(2'000'000);
-    best = std::max(best, flops / (seconds() - start));
-  }
+  for (int i = 0; i < 20; ++i) best = std::max(best, flops_per_second(t));
   return best;
 }
 

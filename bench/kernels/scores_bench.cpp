@@ -4,10 +4,9 @@
 //   bench_scores [length]
 
 #include "scores.hpp"
+#include "yardstick.hpp"
 
 #include <treadle/backends/kernel.hpp>
-
-#include <time.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -19,13 +18,7 @@
 namespace {
 
 using namespace treadle;
-
-/// Of this thread alone, so that a busy machine disturbs less.
-double seconds() {
-  timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
+using bench::seconds;
 
 double median(std::vector<double> x) {
   std::nth_element(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(x.size() / 2), x.end());

@@ -1,16 +1,14 @@
 // The workloads that docs/performance.md speaks of, as models of one to a dozen nodes on every ISA of this machine, one
 // thread: the fraction of the FMA peak, or of a pure read of the same bytes, measured in the same run.
 
+#include "yardstick.hpp"
+
 #include <treadle/backends/kernel.hpp>
 #include <treadle/treadle.hpp>
 
 #include <benchmark/benchmark.h>
-#include <time.h>
 
 #include <algorithm>
-#include <map>
-#include <memory>
-#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -18,20 +16,8 @@
 namespace {
 
 using namespace treadle;
+using namespace treadle::bench;
 using Index = std::int64_t;
-
-/// Of this thread alone, so that a busy machine disturbs less.
-double seconds() {
-  timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
-double flops_per_second(const kernel::Table& t) {
-  const double start = seconds();
-  const double flops = t.fma_burn(1'000'000);
-  return flops / (seconds() - start);
-}
 
 /// Reads all of `data`; 64 sums, so that loads and not additions set the pace.
 double bytes_per_second(const std::vector<float>& data) {
