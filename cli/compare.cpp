@@ -211,9 +211,11 @@ class Comparison {
     r.median_ms = m.quantile(0.5);
     r.p10_ms = m.quantile(0.1);
     r.p90_ms = m.quantile(0.9);
-    r.useful_gflops = m.useful_flops / (r.median_ms * 1e6);
-    r.executed_gflops = m.executed_flops / (r.median_ms * 1e6);
-    r.fraction_of_peak = peak > 0 ? r.useful_gflops / peak : 0;
+    if (m.flops_known) {
+      r.useful_gflops = m.useful_flops / (r.median_ms * 1e6);
+      r.executed_gflops = m.executed_flops / (r.median_ms * 1e6);
+      r.fraction_of_peak = peak > 0 ? *r.useful_gflops / peak : 0;
+    }
     r.planned_bytes = m.planned_bytes;
     r.peak_bytes = m.peak_bytes;
     r.relative_error = accuracy.relative_error;

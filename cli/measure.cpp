@@ -81,6 +81,7 @@ Group measure(const std::vector<Variant>& variants, const AttentionShape& shape,
     for (const StepInfo& s : r.model.steps()) {
       m.useful_flops += s.useful_flops;
       m.executed_flops += s.executed_flops;
+      m.flops_known = m.flops_known && !s.upper_bound;
     }
     m.isa = std::string(r.model.isa());
     m.threads = r.model.threads();

@@ -27,6 +27,7 @@ struct MeasureOptions {
 struct Measurement {
   std::vector<double> milliseconds;  ///< of each run, sorted
   double useful_flops = 0, executed_flops = 0;
+  bool flops_known = true;  ///< false: what the mask keeps is in tables that the run itself computes
   std::int64_t planned_bytes = 0;
   std::optional<std::int64_t> peak_bytes;  ///< resident memory that binding, planning and the first run added
   std::string isa;

@@ -22,6 +22,15 @@ namespace treadle::cli {
 namespace {
 using Json = nlohmann::ordered_json;
 
+template <class T>
+Json or_null(const std::optional<T>& x) {
+  return x ? Json(*x) : Json();
+}
+/// A number for the table, or a dash.
+std::string or_dash(const char* form, const std::optional<double>& x) {
+  return x ? fmt::format(fmt::runtime(form), *x) : "-";
+}
+
 Json to_json_row(const Row& r) {
   return {{"input", r.input},
           {"variant", r.variant},
@@ -38,13 +47,13 @@ Json to_json_row(const Row& r) {
           {"median_ms", r.median_ms},
           {"p10_ms", r.p10_ms},
           {"p90_ms", r.p90_ms},
-          {"useful_gflops", r.useful_gflops},
-          {"executed_gflops", r.executed_gflops},
-          {"fraction_of_peak", r.fraction_of_peak},
+          {"useful_gflops", or_null(r.useful_gflops)},
+          {"executed_gflops", or_null(r.executed_gflops)},
+          {"fraction_of_peak", or_null(r.fraction_of_peak)},
           {"planned_bytes", r.planned_bytes},
-          {"peak_bytes", r.peak_bytes ? Json(*r.peak_bytes) : Json()},
+          {"peak_bytes", or_null(r.peak_bytes)},
           {"relative_error", r.relative_error},
-          {"mean_entropy", r.mean_entropy ? Json(*r.mean_entropy) : Json()},
+          {"mean_entropy", or_null(r.mean_entropy)},
           {"sampled_rows", r.sampled_rows}};
 }
 
@@ -209,12 +218,14 @@ void Table::columns() {
 void Table::row(const Row& r) {
   clear_progress();
   fmt::print(
-      "{:<24} {:>7} {:>10.3f} {:>10.3f} {:>10.3f} {:>5} {:>9.2f} {:>9.2f} {:>5.0f}% {:>10} {:>10} {:>9.2e} {:>8} "
+      "{:<24} {:>7} {:>10.3f} {:>10.3f} {:>10.3f} {:>5} {:>9} {:>9} {:>6} {:>10} {:>10} {:>9.2e} {:>8} "
       "{:>7}\n",
-      r.variant, r.length, r.median_ms, r.p10_ms, r.p90_ms, r.repetitions, r.useful_gflops, r.executed_gflops,
-      100 * r.fraction_of_peak, bytes_text(static_cast<double>(r.planned_bytes)),
+      r.variant, r.length, r.median_ms, r.p10_ms, r.p90_ms, r.repetitions, or_dash("{:.2f}", r.useful_gflops),
+      or_dash("{:.2f}", r.executed_gflops),
+      r.fraction_of_peak ? fmt::format("{:.0f}%", 100 * *r.fraction_of_peak) : "-",
+      bytes_text(static_cast<double>(r.planned_bytes)),
       r.peak_bytes ? bytes_text(static_cast<double>(*r.peak_bytes)) : "-", r.relative_error,
-      r.mean_entropy ? fmt::format("{:.3f}", *r.mean_entropy) : "-", r.sampled_rows);
+      or_dash("{:.3f}", r.mean_entropy), r.sampled_rows);
   std::fflush(stdout);
 }
 

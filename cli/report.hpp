@@ -19,9 +19,10 @@ struct Row {
   int threads = 1;
   std::int64_t repetitions = 0;
   double median_ms = 0, p10_ms = 0, p90_ms = 0;
-  double useful_gflops = 0;     ///< GFLOP/s over what the mask keeps
-  double executed_gflops = 0;   ///< GFLOP/s over what the tiles compute
-  double fraction_of_peak = 0;  ///< useful_gflops / FMA peak of as many threads, measured between the runs
+  /// GFLOP/s over what the mask keeps, and over what the tiles compute; unknown where the run itself computes what the
+  /// mask keeps, as routing does.
+  std::optional<double> useful_gflops, executed_gflops;
+  std::optional<double> fraction_of_peak;  ///< useful_gflops / FMA peak of as many threads, measured between the runs
   std::int64_t planned_bytes = 0;
   std::optional<std::int64_t> peak_bytes;
   double relative_error = 0;

@@ -27,8 +27,12 @@ struct AttentionVariant {
   /// `o`, its mask and'ed with the variant's own; a variant that cannot do one of them says so (refused_option).
   using Apply = Node (*)(const AttentionVariant&, const AttentionInputs&, const AttentionOptions& o, Where);
 
+  /// Attention with the mask and the score function. A variant always has a function, since with the undefined
+  /// behaviour sanitizer g++ 12 does not compare a pointer to one with nullptr in a constant expression.
+  static constexpr Node softmax(const AttentionVariant& v, const AttentionInputs& in, const AttentionOptions& o, Where);
+
   std::string_view name = "softmax";
-  Apply apply = nullptr;                    ///< nullptr: softmax attention with `mask` and `score`
+  Apply apply = softmax;
   std::optional<Mask> mask{};               ///< and'ed with the layer's
   std::optional<scalar::Function> score{};  ///< score_mod(…), or the feature map of a variant that has one
   std::array<std::int64_t, 6> sizes{};      ///< what `apply` reads: numbers of features, blocks, landmarks, …
@@ -73,21 +77,27 @@ constexpr bool refused_option(const AttentionVariant& v, const AttentionInputs& 
   return false;
 }
 
+constexpr Node AttentionVariant::softmax(const AttentionVariant& v, const AttentionInputs& in,
+                                         const AttentionOptions& o, Where where) {
+  Builder& b = *in.q.builder;
+  if (v.score && o.score) {
+    b.fail(op::attention, "variant",
+           {error_kind::bad_attribute, "two score functions", "that of the variant or that of the layer"},
+           where.line());
+    return {&b, {}};
+  }
+  AttentionOptions options = o;
+  if (v.score) options.score = v.score;
+  return attention(in.q, in.k, in.v, options, where);
+}
+
 /// The heads attend as `variant` says; what `o` adds is and'ed, added or refused.
 constexpr Node attend(const AttentionVariant& variant, const AttentionInputs& in, AttentionOptions o = {},
                       Where where = Where::current()) {
   Builder& b = *in.q.builder;
   if (!b.usable(in.q) || !b.usable(in.k) || !b.usable(in.v)) return {&b, {}};
   o.mask = detail::both(variant.mask, o.mask);
-  if (variant.apply != nullptr) return variant.apply(variant, in, o, where);
-  if (variant.score && o.score) {
-    b.fail(op::attention, "variant",
-           {error_kind::bad_attribute, "two score functions", "that of the variant or that of the layer"},
-           where.line());
-    return {&b, {}};
-  }
-  if (variant.score) o.score = variant.score;
-  return attention(in.q, in.k, in.v, o, where);
+  return variant.apply(variant, in, o, where);
 }
 
 }  // namespace treadle

@@ -172,6 +172,20 @@ BOOST_AUTO_TEST_CASE(compare_writes_what_is_documented) {
   BOOST_TEST(has(csv, "\"window:128,128\""));
 }
 
+/// Which keys clusters hold is known in the run alone: an upper bound would be a figure above the FMA peak.
+BOOST_AUTO_TEST_CASE(compare_has_no_rate_for_pairs_that_the_run_chooses) {
+  const Folder f;
+  const Outcome o =
+      run("compare --variants dense,routing:4 --lengths 64 --repetitions 2 --json '" + f / "r.json" + "'");
+  BOOST_TEST_REQUIRE(o.code == 0, o.error);
+  const auto j = nlohmann::ordered_json::parse(read(f / "r.json"));
+  BOOST_TEST_REQUIRE(j["rows"].size() == 2u);
+  for (const char* field : {"useful_gflops", "executed_gflops", "fraction_of_peak"}) {
+    BOOST_TEST(j["rows"][0][field].is_number());
+    BOOST_TEST(j["rows"][1][field].is_null());
+  }
+}
+
 BOOST_AUTO_TEST_CASE(compare_lists_its_variants) {
   const Outcome o = run("compare --list --lengths 5");  // nothing is measured
   BOOST_TEST(o.code == 0);
