@@ -17,8 +17,6 @@ struct Portable {};
 
 constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-constexpr std::int64_t round_up(std::int64_t v, std::int64_t to) { return (v + to - 1) / to * to; }
-
 /// Clears the bits of what a dense mask drops.
 void and_dense(const TensorView& mask, std::int64_t b, std::int64_t h, std::int64_t q0, std::int64_t q1,
                std::int64_t k0, std::int64_t k1, std::uint64_t* bits) {
@@ -132,6 +130,7 @@ Verdict Tiles::Stream::classify(std::int64_t k0, std::int64_t k1) {
 
 bool Tiles::Stream::next(Tile& tile) {
   const std::int64_t k_len = tiles_ ? tiles_->extents_.k_len : 0;
+  if (next_run_ < evaluated_ && run(tile)) return true;
   while (at_ < k_len) {
     if (at_ < full_end_) {  // inside a region known to be full: hand it out block by block
       const std::int64_t k0 = at_;
@@ -177,13 +176,13 @@ bool Tiles::Stream::partial(Tile& tile, std::int64_t k0, std::int64_t k1) {
   const bool known_full = k0 < full_end_;
   if (tiles_->has_program_ && !known_full) {
     const scalar::TileProgram& program = tiles_->program_;
-    const Evaluate run = program.wide ? evaluators_->wide : evaluators_->narrow;
+    const Evaluate to_bits = program.wide ? evaluators_->wide : evaluators_->narrow;
     // A part that intervals decide need not be evaluated; one of a kind with the block has been asked about already.
     for (std::int64_t k = k0; k < k1; k += part) {
       const std::int64_t end = std::min(k + part, k1);
       const Verdict verdict = count <= part ? Verdict::undecided : classify(k, end);
       if (verdict == Verdict::undecided) {
-        run(program, values_, values_ready_, b_, h_, q0_, static_cast<int>(q1_ - q0_), k, end, bits_ + (k - k0));
+        to_bits(program, values_, values_ready_, b_, h_, q0_, static_cast<int>(q1_ - q0_), k, end, bits_ + (k - k0));
         values_ready_ = true;
         elements_ += (end - k) * (q1_ - q0_);
       } else {
@@ -197,29 +196,32 @@ bool Tiles::Stream::partial(Tile& tile, std::int64_t k0, std::int64_t k1) {
     and_dense(tiles_->dense_, b_, h_, q0_, q1_, k0, k1, bits_);
     elements_ += count * (q1_ - q0_);
   }
-  std::uint64_t all = lanes_, any = 0;
+  std::uint64_t all = lanes_;
   for (std::int64_t i = 0; i < count; ++i) {
     bits_[i] &= lanes_;
     all &= bits_[i];
-    any |= bits_[i];
   }
-  if (any == 0) return false;
   if (all == lanes_) {
     tile = {k0, k1, true, nullptr};
     return true;
   }
-  // Keys at either end that nobody sees are not worth a kernel's time; whole granules, so that tiles stay aligned.
-  std::int64_t first = 0, last = count;
-  while (bits_[first] == 0) ++first;
-  while (bits_[last - 1] == 0) --last;
-  first = first / granule * granule;
-  last = std::min(round_up(last, granule), count);
-  tile = {k0 + first, k0 + last, false, bits_ + first};
-  // What is left may be full again.
-  for (std::int64_t i = first; i < last; ++i)
-    if (bits_[i] != lanes_) return true;
-  tile.full = true;
-  tile.bits = nullptr;
+  base_ = k0;
+  next_run_ = 0;
+  evaluated_ = count;
+  return run(tile);
+}
+
+bool Tiles::Stream::run(Tile& tile) {
+  const auto seen = [&](std::int64_t i) {
+    return std::any_of(bits_ + i, bits_ + std::min(i + granule, evaluated_), [](std::uint64_t b) { return b != 0; });
+  };
+  while (next_run_ < evaluated_ && !seen(next_run_)) next_run_ += granule;
+  if (next_run_ >= evaluated_) return false;
+  const std::int64_t first = next_run_;
+  while (next_run_ < evaluated_ && seen(next_run_)) next_run_ += granule;
+  const std::int64_t last = std::min(next_run_, evaluated_);
+  const bool full = std::all_of(bits_ + first, bits_ + last, [&](std::uint64_t b) { return b == lanes_; });
+  tile = {base_ + first, base_ + last, full, full ? nullptr : bits_ + first};
   return true;
 }
 

@@ -69,6 +69,8 @@ class Tiles {
     friend class Tiles;
     scalar::Verdict classify(std::int64_t k0, std::int64_t k1);
     bool partial(Tile& tile, std::int64_t k0, std::int64_t k1);
+    /// The next keys of an evaluated block up to a granule that nobody sees, which is not worth a kernel's time.
+    bool run(Tile& tile);
 
     const Tiles* tiles_ = nullptr;
     const Evaluators* evaluators_ = nullptr;
@@ -79,6 +81,7 @@ class Tiles {
     std::byte* values_ = nullptr;
     std::uint64_t* bits_ = nullptr;
     bool values_ready_ = false;
+    std::int64_t base_ = 0, next_run_ = 0, evaluated_ = 0;  // the block in bits_: its first key, how far, how many
     std::int64_t intervals_ = 0, elements_ = 0;
   };
 
