@@ -230,6 +230,23 @@ BOOST_AUTO_TEST_CASE(dense_masks_join) {
   }
 }
 
+/// Runs of 16 keys that nobody sees are in no tile, also in the middle of a block.
+BOOST_AUTO_TEST_CASE(tiles_hold_what_somebody_sees) {
+  const Mask last_of_blocks = mask_mod([](auto, auto, auto, auto k) { return k % 128 >= 112; });
+  const Tiles t(last_of_blocks.view(), last_of_blocks.root(), {.q_len = 96, .k_len = 1024});
+  std::vector<std::uint64_t> workspace(t.workspace_bytes() / 8);
+  Tiles::Stream s = t.stream(0, 0, 48, 96, 192, workspace.data());
+  std::string tiles;
+  for (Tile tile; s.next(tile);) {
+    BOOST_TEST(tile.full);
+    tiles += std::to_string(tile.k0) + "-" + std::to_string(tile.k1) + " ";
+  }
+  BOOST_TEST(tiles == "112-128 240-256 368-384 496-512 624-640 752-768 880-896 1008-1024 ");
+  const mask::Counts c = t.count(0, 0, 48, 192);
+  BOOST_TEST(c.executed == c.useful);
+  BOOST_TEST(c.useful == 96 * 128);
+}
+
 BOOST_AUTO_TEST_CASE(nothing_given_sees_everything) {
   const Tiles none;
   BOOST_TEST(none.count_all(64, 256).useful == 0);
