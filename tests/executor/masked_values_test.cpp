@@ -134,8 +134,9 @@ BOOST_AUTO_TEST_CASE(never_reach_a_row_that_does_not_see_them) {
         }
       }
     }
-  BOOST_TEST(untouched > 1000);
-  BOOST_TEST(empty > 100);
+  const auto each = static_cast<int>(isas().size());  // sanitizer builds have one
+  BOOST_TEST(untouched > 350 * each);
+  BOOST_TEST(empty > 35 * each);
 }
 
 BOOST_AUTO_TEST_CASE(a_window_over_a_hundred_thousand_tokens_is_planned_in_little_memory) {
