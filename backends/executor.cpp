@@ -2,6 +2,7 @@
 #include <treadle/backends/executor.hpp>
 #include <treadle/backends/memory_plan.hpp>
 #include <treadle/backends/names.hpp>
+#include <treadle/backends/subnormals.hpp>
 #include <treadle/graph/scalar/check.hpp>
 
 #include <algorithm>
@@ -230,6 +231,7 @@ void Executor::execute(const Call<Arguments>& call, const kernel::Work& work, do
   Task task;
   task.items = work.items;
   task.call = [](const void* context, std::size_t first, std::size_t last, void* workspace) {
+    const FlushSubnormals guard;  // in whatever thread this is
     const auto& c = *static_cast<const Call<Arguments>*>(context);
     c.kernel->run(c.arguments, first, last, workspace);
   };
