@@ -29,7 +29,7 @@ std::string bytes_text(std::size_t bytes) {
 }  // namespace
 
 /// Large pieces lie on large pages where the system has them to give: a product that goes from row to row would miss
-/// the table of addresses at each step (5 to 10 % of a product of 2048 × 3072 × 768).
+/// the table of addresses at each step.
 std::shared_ptr<void> allocate(std::size_t bytes) {
   constexpr std::size_t page = std::size_t{2} << 20;
   bytes = std::max(align_up(bytes), memory_alignment);

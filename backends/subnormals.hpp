@@ -1,6 +1,6 @@
 #pragma once
-// Kernels take and give subnormal numbers as zeros: CPUs compute with them up to a hundred times slower, and a model
-// whose activations fade away would stall.
+// Kernels take and give subnormal numbers as zeros: many CPUs compute with them far slower, and a model whose
+// activations fade away would stall.
 
 #include <cstdint>
 #if defined(__SSE__)

@@ -17,7 +17,7 @@ class CTranslate2:
             import ctranslate2
         except (ImportError, OSError) as problem:
             raise Missing(str(problem).splitlines()[0]) from None
-        self.library, self.threads = ctranslate2, threads
+        self.module, self.threads = ctranslate2, threads
         self.version = ctranslate2.__version__
 
     def candidates(self, w: Workload, data: Arrays) -> list[Candidate]:
@@ -25,10 +25,10 @@ class CTranslate2:
             return []
         with tempfile.TemporaryDirectory() as folder:
             self.save(w, data, folder)
-            encoder = self.library.Encoder(folder, "cpu", compute_type="float32", intra_threads=self.threads, inter_threads=1)
+            encoder = self.module.Encoder(folder, "cpu", compute_type="float32", intra_threads=self.threads, inter_threads=1)
         ids = np.arange(w.batch * w.length, dtype=np.int32).reshape(w.batch, w.length)
-        view = self.library.StorageView.from_array(ids)
-        lengths = self.library.StorageView.from_array(np.full(w.batch, w.length, np.int32))
+        view = self.module.StorageView.from_array(ids)
+        lengths = self.module.StorageView.from_array(np.full(w.batch, w.length, np.int32))
         last: list[Any] = [None]
 
         def run() -> None:
@@ -37,7 +37,7 @@ class CTranslate2:
         return [Candidate("CTranslate2", "ctranslate2", run, lambda: np.array(last[0]), (encoder, ids))]
 
     def save(self, w: Workload, data: Arrays, folder: str) -> None:
-        specs = self.library.specs
+        specs = self.module.specs
         layers = specs.TransformerEncoderSpec(1, w.heads, pre_norm=False, activation=specs.Activation.RELU)
         model = specs.TransformerEncoderModelSpec(layers, pooling_layer=False)
         layers.scale_embeddings = False

@@ -15,22 +15,22 @@ class Loops:
 
     def __init__(self, library: Path, threads: int) -> None:
         try:
-            self.library = ctypes.CDLL(str(library))
+            self.functions = ctypes.CDLL(str(library))
         except OSError as problem:
             raise Missing(str(problem)) from None
         self.threads = threads
         pointer, number = ctypes.c_void_p, ctypes.c_int64
-        self.library.versus_token_loop.argtypes = [pointer] * 4 + [number] * 3 + [ctypes.c_int]
-        self.library.versus_token_loop.restype = None
-        self.library.versus_fused_token_loop.argtypes = [pointer] * 4 + [number] * 2 + [ctypes.c_int]
-        self.library.versus_fused_token_loop.restype = None
-        self.library.versus_read.argtypes = [pointer, number, ctypes.c_int]
-        self.library.versus_read.restype = ctypes.c_float
+        self.functions.versus_token_loop.argtypes = [pointer] * 4 + [number] * 3 + [ctypes.c_int]
+        self.functions.versus_token_loop.restype = None
+        self.functions.versus_fused_token_loop.argtypes = [pointer] * 4 + [number] * 2 + [ctypes.c_int]
+        self.functions.versus_fused_token_loop.restype = None
+        self.functions.versus_read.argtypes = [pointer, number, ctypes.c_int]
+        self.functions.versus_read.restype = ctypes.c_float
 
     def candidates(self, w: Workload, data: Arrays) -> list[Candidate]:
         threads = self.threads
         if w.kind == "linear_attention" and w.mask == "causal":
-            loop, fused = self.library.versus_token_loop, self.library.versus_fused_token_loop
+            loop, fused = self.functions.versus_token_loop, self.functions.versus_fused_token_loop
             inputs, outs = [data[n].ctypes.data for n in "qkv"], [np.zeros(w.output_shape(), np.float32) for _ in range(2)]
             first, second = inputs + [outs[0].ctypes.data], inputs + [outs[1].ctypes.data]
             heads, length, dim = w.heads, w.length, w.dim
@@ -40,7 +40,7 @@ class Loops:
                 found.append(Candidate("token loop, fused, D known", "fused_loop", run, lambda: outs[1], data))
             return found
         if w.kind == "attention" and w.q_len == 1:
-            read = self.library.versus_read
+            read = self.functions.versus_read
             buffers = [(data[n].ctypes.data, data[n].size) for n in "kv"]
 
             def run() -> None:

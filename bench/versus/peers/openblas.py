@@ -17,17 +17,17 @@ class OpenBlas:
         name = ctypes.util.find_library("openblas")
         if name is None:
             raise Missing("Debian's libopenblas-dev is not installed")
-        self.library = ctypes.CDLL(name)
-        self.library.openblas_set_num_threads(threads)
-        self.library.openblas_get_config.restype = ctypes.c_char_p
+        self.functions = ctypes.CDLL(name)
+        self.functions.openblas_set_num_threads(threads)
+        self.functions.openblas_get_config.restype = ctypes.c_char_p
         integer, number, pointer = ctypes.c_int, ctypes.c_float, ctypes.c_void_p
-        self.library.cblas_sgemm.argtypes = (
+        self.functions.cblas_sgemm.argtypes = (
             [integer] * 6 + [number, pointer, integer, pointer, integer, number, pointer, integer]
         )
-        self.library.cblas_sgemm.restype = None
-        self.library.cblas_sgemv.argtypes = [integer] * 4 + [number, pointer, integer, pointer, integer, number, pointer, integer]
-        self.library.cblas_sgemv.restype = None
-        self.version = self.library.openblas_get_config().decode().strip().removeprefix("OpenBLAS ")
+        self.functions.cblas_sgemm.restype = None
+        self.functions.cblas_sgemv.argtypes = [integer] * 4 + [number, pointer, integer, pointer, integer, number, pointer, integer]
+        self.functions.cblas_sgemv.restype = None
+        self.version = self.functions.openblas_get_config().decode().strip().removeprefix("OpenBLAS ")
 
     def candidates(self, w: Workload, data: Arrays) -> list[Candidate]:
         if w.kind != "product":
@@ -35,7 +35,7 @@ class OpenBlas:
         x, out = data["x"], np.zeros(w.output_shape(), np.float32)
         rows, inner, outer = w.rows, w.inner, w.outer
         weight = np.ascontiguousarray(data["w"].T)
-        gemm, gemv = self.library.cblas_sgemm, self.library.cblas_sgemv
+        gemm, gemv = self.functions.cblas_sgemm, self.functions.cblas_sgemv
         a, b, c, given = x.ctypes.data, weight.ctypes.data, out.ctypes.data, data["w"].ctypes.data
 
         def matrix() -> None:

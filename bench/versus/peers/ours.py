@@ -18,7 +18,7 @@ def int64s(values: tuple[int, ...]) -> Any:
 class Treadle:
     def __init__(self, library: Path, threads: int) -> None:
         try:
-            self.library = ctypes.CDLL(str(library))
+            self.functions = ctypes.CDLL(str(library))
         except OSError as problem:
             raise Missing(str(problem)) from None
         self.threads = threads
@@ -29,25 +29,25 @@ class Treadle:
             "versus_linear": [number] * 3,
             "versus_encoder_layer": [number] * 5,
         }.items():
-            function = getattr(self.library, name)
+            function = getattr(self.functions, name)
             function.argtypes, function.restype = arguments, ctypes.c_void_p
         for name in ("versus_error", "versus_isa", "versus_compiler", "versus_describe"):
-            getattr(self.library, name).restype = ctypes.c_char_p
-        self.library.versus_fma_peak.argtypes = [ctypes.c_int, ctypes.c_double]
-        self.library.versus_fma_peak.restype = ctypes.c_double
+            getattr(self.functions, name).restype = ctypes.c_char_p
+        self.functions.versus_fma_peak.argtypes = [ctypes.c_int, ctypes.c_double]
+        self.functions.versus_fma_peak.restype = ctypes.c_double
         for name in ("versus_run", "versus_free", "versus_describe", "versus_planned_bytes"):
-            getattr(self.library, name).argtypes = [ctypes.c_void_p]
-        self.library.versus_planned_bytes.restype = ctypes.c_int64
-        self.library.versus_bind.argtypes = [ctypes.c_void_p, ctypes.c_int]
-        self.library.versus_parameter.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p]
-        self.library.versus_tensor.argtypes = [
+            getattr(self.functions, name).argtypes = [ctypes.c_void_p]
+        self.functions.versus_planned_bytes.restype = ctypes.c_int64
+        self.functions.versus_bind.argtypes = [ctypes.c_void_p, ctypes.c_int]
+        self.functions.versus_parameter.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p]
+        self.functions.versus_tensor.argtypes = [
             ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_void_p,
         ]  # fmt: skip
-        self.version = f"{self.library.versus_isa().decode()}, g++ {self.library.versus_compiler().decode()}"
+        self.version = f"{self.functions.versus_isa().decode()}, g++ {self.functions.versus_compiler().decode()}"
 
     def peak(self, milliseconds: float = 1.0) -> float:
         """GFLOP/s of fused multiply-adds in registers."""
-        return float(self.library.versus_fma_peak(self.threads, milliseconds))
+        return float(self.functions.versus_fma_peak(self.threads, milliseconds))
 
     def candidates(self, workload: Workload, data: Arrays) -> list[Candidate]:
         return [Bound(self, workload, data).candidate()]
@@ -57,8 +57,8 @@ class Bound:
     """A model with its tensors; freed with the object."""
 
     def __init__(self, treadle: Treadle, w: Workload, data: Arrays) -> None:
-        self.library, self.data = treadle.library, data
-        library = self.library
+        self.functions, self.data = treadle.functions, data
+        library = self.functions
         if w.kind == "attention":
             made = library.versus_attention(w.mask.encode(), w.batch, w.heads, w.q_len, w.k_len, w.dim)
         elif w.kind == "linear_attention":
@@ -83,20 +83,20 @@ class Bound:
     def tensor(self, name: str, array: Any, output: bool) -> None:
         dtype = b"i32" if array.dtype == np.int32 else b"f32"
         self.check(
-            self.library.versus_tensor(self.model, name.encode(), output, array.ctypes.data, dtype, array.ndim, int64s(array.shape))
+            self.functions.versus_tensor(self.model, name.encode(), output, array.ctypes.data, dtype, array.ndim, int64s(array.shape))
         )
 
     def check(self, code: int) -> None:
         if code != 0:
-            raise RuntimeError(self.library.versus_error().decode())
+            raise RuntimeError(self.functions.versus_error().decode())
 
     def candidate(self) -> Candidate:
-        run, model, check = self.library.versus_run, self.model, self.check
+        run, model, check = self.functions.versus_run, self.model, self.check
         return Candidate("treadle", "ours", lambda: check(run(model)), lambda: self.out, self)
 
     def __del__(self) -> None:
         if getattr(self, "model", None):
-            self.library.versus_free(self.model)
+            self.functions.versus_free(self.model)
 
 
 def load(libraries: Path, threads: int) -> Treadle:
