@@ -136,31 +136,38 @@ struct GraphView {
   constexpr std::span<const Value> results(std::int32_t region) const {
     return edges.subspan(regions[region].results.first, regions[region].results.count);
   }
-  constexpr const Attribute* find(std::int32_t n, key k) const {
+  /// Into `attributes`; −1 if there is none. g++ with -fsanitize=undefined takes no pointer into a constant graph for a
+  /// constant once it is compared with null, so what is asked at compile time goes by this.
+  constexpr std::int32_t index_of(std::int32_t n, key k) const {
     const Range r = nodes[n].attributes;
     const Attribute* a = attributes.data() + r.first;
     for (std::int32_t i = 0; i < r.count; ++i)
-      if (a[i].key == k) return a + i;
-    return nullptr;
+      if (a[i].key == k) return r.first + i;
+    return -1;
+  }
+  constexpr const Attribute* find(std::int32_t n, key k) const {
+    const std::int32_t i = index_of(n, k);
+    return i < 0 ? nullptr : &attributes[i];
   }
   constexpr std::int64_t get_integer(std::int32_t n, key k, std::int64_t otherwise = 0) const {
-    const Attribute* a = find(n, k);
-    return a ? a->integer : otherwise;
+    const std::int32_t i = index_of(n, k);
+    return i < 0 ? otherwise : attributes[i].integer;
   }
   /// With per-iteration attributes: the value at iteration `i` of the innermost repeat.
   constexpr std::int64_t get_integer_at(std::int32_t n, key k, std::int64_t i, std::int64_t otherwise = 0) const {
-    const Attribute* a = find(n, k);
-    if (!a) return otherwise;
-    return a->kind == AttributeKind::table ? tables[a->integer + i] : a->integer;
+    const std::int32_t at = index_of(n, k);
+    if (at < 0) return otherwise;
+    const Attribute& a = attributes[at];
+    return a.kind == AttributeKind::table ? tables[a.integer + i] : a.integer;
   }
   constexpr double get_number(std::int32_t n, key k, double otherwise = 0) const {
-    const Attribute* a = find(n, k);
-    return a ? a->number : otherwise;
+    const std::int32_t i = index_of(n, k);
+    return i < 0 ? otherwise : attributes[i].number;
   }
   /// Element `i` of a constant, in row-major order.
   constexpr double constant_element(std::int32_t n, std::int64_t i) const {
-    const Attribute* a = find(n, key::data);
-    return a ? std::bit_cast<double>(tables[a->integer + i]) : get_number(n, key::value);
+    const std::int32_t at = index_of(n, key::data);
+    return at < 0 ? get_number(n, key::value) : std::bit_cast<double>(tables[attributes[at].integer + i]);
   }
   /// How many nodes of this op the graph holds (a repeat's body counts once).
   constexpr int count(op o) const {

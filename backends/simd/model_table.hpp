@@ -20,10 +20,9 @@ constexpr std::vector<scalar::Pool> score_functions(GraphView g) {
   std::vector<scalar::Pool> found;
   for (std::int32_t n = 0; n < g.size(); ++n) {
     if (g.nodes[n].op != op::attention) continue;
-    const Attribute* e = g.find(n, key::expression);
-    if (e == nullptr) continue;
+    if (g.index_of(n, key::expression) < 0) continue;
     scalar::Pool pool;
-    scalar::import(pool, g.scalars, static_cast<int>(e->integer));
+    scalar::import(pool, g.scalars, static_cast<int>(g.get_integer(n, key::expression)));
     bool known = !inlinable(pool.nodes);
     for (const scalar::Pool& p : found) known = known || p == pool;
     if (!known) found.push_back(pool);
