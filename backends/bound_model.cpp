@@ -345,10 +345,7 @@ void BoundModel::Implementation::describe_steps() const {
       info.expert_rows = *e->arguments.computed;
     const kernel::Attention* a = plan::scores_of(s.call);
     if (a != nullptr && s.mask >= 0 && !s.at_bind) {
-      // The kernel's tiles: strips as long as its lanes, by 192 or 128 keys; a few queries by 64.
-      const bool few = info.kernel == kernels->attention_few.name;
-      const std::int64_t lanes = info.isa == "avx512" ? 48 : info.isa == "avx2" ? 24 : 12;
-      const std::int64_t strip = std::min(lanes, a->q.shape[2]), block = few ? 64 : info.isa == "avx512" ? 192 : 128;
+      const std::int64_t strip = s.work.tile_queries, block = s.work.tile_keys;
       info.form = "masked tiles of " + std::to_string(strip) + " x " + std::to_string(block);
       info.upper_bound = !executor->countable(s);
       if (!info.upper_bound) {

@@ -26,15 +26,16 @@ struct TileProgram;  // graph/scalar/program.hpp: a traced score function, compi
 namespace kernel {
 
 struct Work {
-  std::size_t items = 0;            ///< independent pieces; 0 = nothing to do
-  std::size_t workspace_bytes = 0;  ///< for one thread, 64-byte aligned
+  std::size_t items = 0;                         ///< independent pieces; 0 = nothing to do
+  std::size_t workspace_bytes = 0;               ///< for one thread, 64-byte aligned
+  std::int64_t tile_queries = 0, tile_keys = 0;  ///< of kernels that go over a mask in tiles
 };
 
 /// A tile of scores, keys by lanes of queries, as attention holds it between its two products.
 struct ScoreTile {
   const scalar::TileProgram* program = nullptr;  ///< bound to lengths and tables; its integers have 32 bits
   float* scores = nullptr;                       ///< [keys][ld]
-  std::int64_t ld = 0;                           ///< 1, 2 or 3 vectors
+  std::int64_t ld = 0;                           ///< 1 to 4 vectors
   std::int64_t b = 0, h = 0, q0 = 0, k0 = 0, keys = 0;
   const std::uint64_t* bits = nullptr;  ///< optional, one for each key: bit i set where lane i may see it
   float* top = nullptr;                 ///< [ld]

@@ -9,6 +9,7 @@
 // Softmax runs in base 2; scale·log2 e goes into Qᵀ unless a bias or a score function needs natural scores.
 
 #include <treadle/backends/kernel.hpp>
+#include <treadle/backends/simd/ahead.hpp>
 #include <treadle/backends/simd/block.hpp>
 #include <treadle/backends/simd/lane_math.hpp>
 #include <treadle/backends/simd/math.hpp>
@@ -20,20 +21,34 @@
 
 namespace treadle::simd {
 
+/// Vectors of the longest strip; four where there are registers for six rows of them.
+template <class Isa>
+inline constexpr int most_strip_vectors = Ops<Isa>::registers == 32 ? 4 : 3;
+
+/// Queries of a strip: three vectors, or four where that keeps a mask's blocks of queries apart and three do not. Then
+/// every tile is full or empty.
+template <class Isa>
+std::int64_t strip_of(const kernel::Attention& a) {
+  constexpr std::int64_t usual = Shape<Isa>::lanes, most = most_strip_vectors<Isa> * Vec<Isa>::width;
+  const std::int64_t same = a.mask != nullptr ? a.mask->query_granule() : 0;
+  return same % most == 0 && same % usual != 0 ? most : usual;
+}
+
 template <class Isa>
 struct AttentionWork {
-  static constexpr std::int64_t strip = Shape<Isa>::lanes;
-  static constexpr std::int64_t block = Ops<Isa>::registers == 32 ? 192 : 128;
-
   float *q, *o, *s, *bias;           // Qᵀ [head_dim][ld], Oᵀ [value_dim][ld], Sᵀ then Pᵀ [block][ld], one row of bias
   float *top, *sum, *alpha, *shift;  // running maximum and sum of each lane, what O is rescaled by, the finite maximum
   void *tiles, *score;
   std::size_t bytes;
+  std::int64_t strip, block;  // queries and keys of a tile
   std::int64_t q_size, o_size;
 
   /// q, o, top and sum for each of `heads`, one after the other; the rest is shared.
   AttentionWork(const kernel::Attention& a, void* base, std::int64_t heads = 1)
-      : q_size(a.q.shape[3] * strip), o_size(a.v.shape[3] * strip) {
+      : strip(strip_of<Isa>(a)),
+        block(Ops<Isa>::registers == 32 && strip == Shape<Isa>::lanes ? 192 : 128),
+        q_size(a.q.shape[3] * strip),
+        o_size(a.v.shape[3] * strip) {
     Carver c(base);
     q = c.floats(heads * q_size);
     o = c.floats(heads * o_size);
@@ -67,6 +82,10 @@ class AttentionStrip {
     const std::int64_t kv = h / (a.q.shape[1] / a.k.shape[1]);
     k_ = a.k.template as<const float>() + b * a.k.strides[0] + kv * a.k.strides[1];
     v_ = a.v.template as<const float>() + b * a.v.strides[0] + kv * a.v.strides[1];
+    if (const std::int64_t next = std::min(count, q0); next > 0) {  // strips come from last to first
+      q_ahead_ = {row_of<const float>(a.q, q0 - next), a.q.strides[2], next, dim_};
+      out_ahead_ = {row_of<const float>(a.out, q0 - next), a.out.strides[2], next, values_};
+    }
     hooked_ = a.score != nullptr || a.bias;
     raw_ = a.score != nullptr && a.score->reads_features();
     products_ = a.score == nullptr || a.score->uses(scalar::uses_score);
@@ -83,7 +102,13 @@ class AttentionStrip {
     AttentionStrip strips[most_heads] = {strip(0), strip(1), strip(2), strip(3)};
     for (std::int64_t i = 0; i < heads; ++i) strips[i].begin();
     strips[0].each_tile([&](std::int64_t k0, std::int64_t k1, const std::uint64_t* bits) {
-      for (std::int64_t i = 0; i < heads; ++i) strips[i].tile(k0, k1, bits);
+      for (std::int64_t i = 0; i < heads; ++i) {
+        if (i + 1 < heads)
+          strips[i].look_ahead(strips[i + 1], k0, k1);
+        else
+          strips[i].look_ahead(strips[0], k1, std::min(2 * k1 - k0, a.k.shape[2]));
+        strips[i].tile(k0, k1, bits);
+      }
     });
     for (std::int64_t i = 0; i < heads; ++i) strips[i].finish();
   }
@@ -103,9 +128,9 @@ class AttentionStrip {
   void each_tile(F&& f) {
     if (a_.mask == nullptr) {
       const std::int64_t keys = a_.k.shape[2];
-      for (std::int64_t k = 0; k < keys; k += W::block) f(k, std::min(k + W::block, keys), nullptr);
+      for (std::int64_t k = 0; k < keys; k += w_.block) f(k, std::min(k + w_.block, keys), nullptr);
     } else {
-      auto stream = a_.mask->stream(b_, h_, q0_, q0_ + count_, W::block, w_.tiles, &mask::evaluators<Isa>);
+      auto stream = a_.mask->stream(b_, h_, q0_, q0_ + count_, w_.block, w_.tiles, &mask::evaluators<Isa>);
       mask::Tile t;
       while (stream.next(t)) {
         const std::uint64_t* bits = t.full ? nullptr : t.bits;
@@ -119,14 +144,19 @@ class AttentionStrip {
   }
 
   void begin() {
-    const float* q =
-        a_.q.template as<const float>() + b_ * a_.q.strides[0] + h_ * a_.q.strides[1] + q0_ * a_.q.strides[2];
+    const float* q = row_of<const float>(a_.q, q0_);
     transpose_in<Isa>(q, a_.q.strides[2], count_, dim_, w_.q, ld, raw_ ? 1.0f : hooked_ ? a_.scale : a_.scale * log2e);
     for (std::int64_t i = 0; i < values_ * ld; i += width) V(0.0f).store(w_.o + i);
     for (int i = 0; i < ld; i += width) {
       V(-infinity).store(w_.top + i);
       V(0.0f).store(w_.sum + i);
     }
+  }
+
+  /// Keys and values [k0, k1) of that strip come next.
+  void look_ahead(const AttentionStrip& next, std::int64_t k0, std::int64_t k1) {
+    k_ahead_ = {next.k_ + k0 * a_.k.strides[2], a_.k.strides[2], k1 - k0, dim_};
+    v_ahead_ = {next.v_ + k0 * a_.v.strides[2], a_.v.strides[2], k1 - k0, values_};
   }
 
   void tile(std::int64_t k0, std::int64_t k1, const std::uint64_t* bits) {
@@ -160,9 +190,11 @@ class AttentionStrip {
   void products(std::int64_t k0, std::int64_t keys, const std::uint64_t* bits, V (&top)[Vectors]) {
     const std::int64_t stride = a_.k.strides[2];
     const float* k = k_ + k0 * stride;
-    for_row_blocks<Shape<Isa>::rows>(keys, [&](auto rows, std::int64_t first) {
+    for_row_blocks<block_rows<Isa, Vectors>>(keys, [&](auto rows, std::int64_t first) {
       Accumulators<Isa, rows, Vectors> acc;
       acc.clear();
+      k_ahead_.take(rows);
+      q_ahead_.take(2);
       multiply_rows(acc, k + first * stride, stride, w_.q, ld, dim_);
       acc.each([&](auto r, auto v, V& x) __attribute__((always_inline)) {
         if constexpr (stage == Stage::masked)
@@ -257,9 +289,12 @@ class AttentionStrip {
 
   void accumulate(std::int64_t k0, std::int64_t keys) {
     const float* v0 = v_ + k0 * a_.v.strides[2];
-    for_row_blocks<Shape<Isa>::rows>(values_, [&](auto rows, std::int64_t first) {
+    const std::int64_t blocks = ceil_div(values_, block_rows<Isa, Vectors>), some = ceil_div(v_ahead_.rows, blocks);
+    for_row_blocks<block_rows<Isa, Vectors>>(values_, [&](auto rows, std::int64_t first) {
       Accumulators<Isa, rows, Vectors> acc;
       float* o = w_.o + first * ld;
+      v_ahead_.take(some);
+      out_ahead_.take(6);
       acc.each([&](auto r, auto v, V& x) __attribute__((always_inline)) {
         x = V::load(o + r * ld + v * width) * V::load(w_.alpha + v * width);
       });
@@ -325,12 +360,9 @@ class AttentionStrip {
         (V::load(o) * V::load(w_.alpha + v * width)).store(o);
       });
     }
-    float* out =
-        a_.out.template as<float>() + b_ * a_.out.strides[0] + h_ * a_.out.strides[1] + q0_ * a_.out.strides[2];
-    transpose_out<Isa>(w_.o, ld, count_, values_, out, a_.out.strides[2]);
+    transpose_out<Isa>(w_.o, ld, count_, values_, row_of<float>(a_.out, q0_), a_.out.strides[2]);
     if (!a_.lse) return;
-    float* lse =
-        a_.lse.template as<float>() + b_ * a_.lse.strides[0] + h_ * a_.lse.strides[1] + q0_ * a_.lse.strides[2];
+    float* lse = row_of<float>(a_.lse, q0_);
     for (std::int64_t q = 0; q < count_; ++q) {
       const double sum = w_.sum[q];
       lse[q * a_.lse.strides[2]] =
@@ -339,10 +371,17 @@ class AttentionStrip {
     }
   }
 
+  /// Row q of this head.
+  template <class T>
+  T* row_of(const TensorView& t, std::int64_t q) const {
+    return t.template as<T>() + b_ * t.strides[0] + h_ * t.strides[1] + q * t.strides[2];
+  }
+
   const kernel::Attention& a_;
   AttentionWork<Isa> w_;
   std::int64_t b_, h_, q0_, count_, dim_, values_;
   const float *k_, *v_;
+  Ahead k_ahead_, v_ahead_, q_ahead_, out_ahead_;
   bool hooked_;
   bool raw_, products_;  // sums over features need queries without the scale; not every function needs q·k
 };
@@ -359,22 +398,22 @@ std::int64_t heads_together(const kernel::Attention& a) {
 template <class Isa>
 kernel::Work plan_attention(const kernel::Attention& a) {
   const auto& s = a.q.shape;
-  const std::int64_t strips = ceil_div(s[2], AttentionWork<Isa>::strip), together = heads_together<Isa>(a);
-  return {static_cast<std::size_t>(s[0] * ceil_div(s[1], together) * strips),
-          AttentionWork<Isa>(a, nullptr, together).bytes};
+  const std::int64_t together = heads_together<Isa>(a);
+  const AttentionWork<Isa> work(a, nullptr, together);
+  return {static_cast<std::size_t>(s[0] * ceil_div(s[1], together) * ceil_div(s[2], work.strip)), work.bytes,
+          std::min(work.strip, s[2]), work.block};
 }
 
 template <class Isa>
 void run_attention(const kernel::Attention& a, std::size_t first, std::size_t last, void* workspace) {
-  constexpr std::int64_t strip = AttentionWork<Isa>::strip;
   const std::int64_t together = heads_together<Isa>(a), heads = a.q.shape[1], groups = ceil_div(heads, together);
   const AttentionWork<Isa> work(a, workspace, together);
-  const std::int64_t length = a.q.shape[2], strips = ceil_div(length, strip);
+  const std::int64_t strip = work.strip, length = a.q.shape[2], strips = ceil_div(length, strip);
   for (auto item = static_cast<std::int64_t>(first); item < static_cast<std::int64_t>(last); ++item) {
     const std::int64_t group = item / strips, b = group / groups, h = group % groups * together;
     const std::int64_t q0 = (strips - 1 - item % strips) * strip;  // under a causal mask the longest strip comes first
     const std::int64_t count = std::min(strip, length - q0);
-    with_vectors<Isa>(count, [&](auto vectors) {
+    with_vectors<Isa, most_strip_vectors<Isa>>(count, [&](auto vectors) {
       AttentionStrip<Isa, vectors>::run(a, work, b, h, std::min(together, heads - h), q0, count);
     });
   }

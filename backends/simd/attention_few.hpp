@@ -219,7 +219,8 @@ class FewQueries {
 
 template <class Isa>
 kernel::Work plan_attention_few(const kernel::Attention& a) {
-  return {static_cast<std::size_t>(a.q.shape[0] * a.k.shape[1]), FewQueriesWork<Isa>(a, nullptr).bytes};
+  return {static_cast<std::size_t>(a.q.shape[0] * a.k.shape[1]), FewQueriesWork<Isa>(a, nullptr).bytes, a.q.shape[2],
+          FewQueriesWork<Isa>::block};
 }
 
 template <class Isa>

@@ -15,7 +15,7 @@ struct ProbeWork {
   std::size_t bytes;
 
   ProbeWork(const kernel::AttentionProbe& a, void* base) : scores(a.scores, base) {
-    constexpr std::int64_t strip = AttentionWork<Isa>::strip;
+    const std::int64_t strip = scores.strip;
     Carver c(base == nullptr ? nullptr : static_cast<char*>(base) + scores.bytes);
     const std::int64_t k = a.indices ? a.indices.shape[3] : 0;
     received =
@@ -174,18 +174,19 @@ class ProbeStrip : AttentionStrip<Isa, Vectors> {
 template <class Isa>
 kernel::Work plan_attention_probe(const kernel::AttentionProbe& a) {
   const auto& s = a.scores.q.shape;
-  const std::int64_t strips = a.received ? 1 : ceil_div(s[2], AttentionWork<Isa>::strip);
-  return {static_cast<std::size_t>(s[0] * s[1] * strips), ProbeWork<Isa>(a, nullptr).bytes};
+  const ProbeWork<Isa> work(a, nullptr);
+  const std::int64_t strip = work.scores.strip, strips = a.received ? 1 : ceil_div(s[2], strip);
+  return {static_cast<std::size_t>(s[0] * s[1] * strips), work.bytes, std::min(strip, s[2]), work.scores.block};
 }
 
 template <class Isa>
 void run_attention_probe(const kernel::AttentionProbe& a, std::size_t first, std::size_t last, void* workspace) {
-  constexpr std::int64_t strip = AttentionWork<Isa>::strip;
   const ProbeWork<Isa> work(a, workspace);
-  const std::int64_t length = a.scores.q.shape[2], keys = a.scores.k.shape[2], heads = a.scores.q.shape[1];
+  const std::int64_t strip = work.scores.strip, length = a.scores.q.shape[2], keys = a.scores.k.shape[2],
+                     heads = a.scores.q.shape[1];
   const auto run_strip = [&](std::int64_t head, std::int64_t q0) {
     const std::int64_t count = std::min(strip, length - q0);
-    with_vectors<Isa>(
+    with_vectors<Isa, most_strip_vectors<Isa>>(
         count, [&](auto vectors) { ProbeStrip<Isa, vectors>(a, work, head / heads, head % heads, q0, count).run(); });
   };
   const std::int64_t strips = ceil_div(length, strip);

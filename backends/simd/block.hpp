@@ -93,13 +93,14 @@ inline void for_row_blocks(std::int64_t n, F&& f, std::int64_t first = 0) {
   }
 }
 
-/// Calls f(Constant<1, 2 or 3>) for the number of vectors that n lanes need.
-template <class Isa, class F>
+/// Calls f(Constant<1, …, Most>) for the number of vectors that n lanes need.
+template <class Isa, int Most = 3, class F>
 inline void with_vectors(std::int64_t n, F&& f) {
   constexpr int width = Vec<Isa>::width;
   if (n <= width) return f(Constant<1>{});
   if (n <= 2 * width) return f(Constant<2>{});
-  f(Constant<3>{});
+  if (Most == 3 || n <= 3 * width) return f(Constant<3>{});
+  f(Constant<Most>{});
 }
 
 /// Rows of a block of so many vectors: as many accumulators as there are registers for.

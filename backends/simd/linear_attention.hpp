@@ -22,6 +22,7 @@
 // it.
 
 #include <treadle/backends/kernel.hpp>
+#include <treadle/backends/simd/ahead.hpp>
 #include <treadle/backends/simd/block.hpp>
 #include <treadle/backends/simd/math.hpp>
 #include <treadle/backends/simd/transpose.hpp>
@@ -220,7 +221,13 @@ class LinearAttentionHead {
   /// φ(K), and V with zeros up to whole vectors unless it has them.
   void load_keys(std::int64_t first, std::int64_t count) {
     if (exponents_) raise_to(first, count, w_.state, w_.width);
-    for (std::int64_t j = 0; j < count; ++j) load_key(first + j, w_.k + j * dim_);
+    const std::int64_t next = first + count, left = std::min(W::keys, keys_ - next);
+    Ahead ahead{k_ + next * a_.k.strides[2], a_.k.strides[2], left, dim_};
+    v_ahead_ = {v_ + next * a_.v.strides[2], a_.v.strides[2], left, values_};
+    for (std::int64_t j = 0; j < count; ++j) {
+      ahead.take(1);
+      load_key(first + j, w_.k + j * dim_);
+    }
     const float* v = v_ + first * a_.v.strides[2];
     if (w_.columns == values_) {
       chunk_v_ = v;
@@ -242,8 +249,14 @@ class LinearAttentionHead {
     }
   }
 
-  void load_queries(std::int64_t q0, std::int64_t count) const {
-    for (std::int64_t i = 0; i < count; ++i) load_query(q0 + i, w_.q + i * dim_);
+  void load_queries(std::int64_t q0, std::int64_t count) {
+    const std::int64_t next = q0 + count, left = std::min(W::chunk, a_.q.shape[2] - next);
+    Ahead ahead{q_ + next * a_.q.strides[2], a_.q.strides[2], left, dim_};
+    out_ahead_ = {out_ + next * a_.out.strides[2], a_.out.strides[2], left, values_};
+    for (std::int64_t i = 0; i < count; ++i) {
+      ahead.take(1);
+      load_query(q0 + i, w_.q + i * dim_);
+    }
   }
   /// φ(q); exponents relative to the largest.
   void load_query(std::int64_t i, float* to) const {
@@ -362,9 +375,11 @@ class LinearAttentionHead {
   }
 
   /// S += φ(K)ᵀ V and z += the keys' sum. What a vector past the values has is 0, so z keeps its column.
-  void update(std::int64_t keys) const {
+  void update(std::int64_t keys) {
+    const std::int64_t some = ceil_div(keys, ceil_div(dim_, Shape<Isa>::rows));
     for_column_blocks<Isa>(w_.columns, [&](auto vectors, std::int64_t e) {
       for_row_blocks<block_rows<Isa, vectors>>(dim_, [&](auto rows, std::int64_t first) {
+        v_ahead_.take(some);
         Accumulators<Isa, rows, vectors> acc;
         float* s = w_.state + first * w_.width + e;
         acc.each([&](auto r, auto v, V& x)
@@ -384,9 +399,10 @@ class LinearAttentionHead {
   }
 
   /// O = φ(Q) S, and φ(Q) z.
-  void from_state(std::int64_t count) const {
+  void from_state(std::int64_t count) {
     for_column_blocks<Isa>(w_.columns, [&](auto vectors, std::int64_t e) {
       for_row_blocks<block_rows<Isa, vectors>>(count, [&](auto rows, std::int64_t first) {
+        out_ahead_.take(rows);
         Accumulators<Isa, rows, vectors> acc;
         acc.clear();
         multiply_rows(acc, w_.q + first * dim_, dim_, w_.state + e, w_.width, dim_);
@@ -493,6 +509,7 @@ class LinearAttentionHead {
   const float *q_, *k_, *v_;
   const float* chunk_v_ = nullptr;  // the values of the keys in w_.k, whole vectors
   std::int64_t chunk_stride_ = 0;
+  Ahead v_ahead_, out_ahead_;  // rows of the next chunk
   float* out_;
 };
 

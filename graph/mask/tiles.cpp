@@ -47,6 +47,12 @@ Tiles::Tiles(scalar::View view, int root, const scalar::Extents& extents, std::s
     has_program_ = true;
   }
   if (dense) set_dense(dense);
+  find_granule();
+}
+
+void Tiles::find_granule() {
+  query_granule_ = has_program_ ? scalar::query_granule(program_, parts_) : 0;
+  if (dense_ && dense_varies_[2]) query_granule_ = 1;
 }
 
 void Tiles::set_dense(const TensorView& dense) {
@@ -69,7 +75,7 @@ void Tiles::set_dense(const TensorView& dense) {
                                   std::to_string(want[i]));
     if (size == 1) continue;
     v.strides[at] = dense.strides[static_cast<std::size_t>(from)];
-    if (i < 2) dense_varies_[at] = true;
+    if (i < 3) dense_varies_[at] = true;
   }
   dense_ = v;
 }
@@ -86,6 +92,7 @@ void Tiles::rebind(const scalar::Extents& extents, std::span<const scalar::Table
         throw std::invalid_argument("the lengths changed: bind a mask tensor that has them");
     for (int i = 0; i < 4; ++i) dense_.shape[static_cast<std::size_t>(i)] = want[i];
   }
+  find_granule();
 }
 
 std::size_t Tiles::workspace_bytes() const {

@@ -7,6 +7,7 @@
 
 #include <treadle/graph/scalar/interval.hpp>
 #include <treadle/graph/scalar/program.hpp>
+#include <treadle/graph/scalar/query_granule.hpp>
 
 namespace treadle::mask {
 
@@ -93,6 +94,9 @@ class Tiles {
   /// Heads (batch elements) whose masks are the same may share tiles. The same before and after any rebind().
   bool depends_on_head() const;
   bool depends_on_batch() const;
+  /// Aligned blocks of so many queries see the same keys: 0 if all do, 1 if nothing is known. For the same lengths, the
+  /// same before and after any rebind().
+  std::int64_t query_granule() const { return query_granule_; }
 
   /// All strips of `strip` queries of one head. Allocates one workspace.
   Counts count(std::int64_t b, std::int64_t h, std::int64_t strip, std::int64_t block_k) const;
@@ -105,12 +109,16 @@ class Tiles {
 
  private:
   void set_dense(const TensorView& dense);
+  void find_granule();
 
   scalar::Extents extents_;
   scalar::TileProgram program_;
   bool has_program_ = false;
-  TensorView dense_;                    // rank 4, broadcast strides 0
-  std::array<bool, 2> dense_varies_{};  // by batch element, by head: by its shape, so that no caller's stride decides
+  TensorView dense_;  // rank 4, broadcast strides 0
+  std::array<bool, 3>
+      dense_varies_{};  // by batch element, head, query: by its shape, so that no caller's stride decides
+  std::int64_t query_granule_ = 0;
+  std::vector<scalar::QueryPart> parts_;  // scratch of find_granule
 };
 
 }  // namespace treadle::mask

@@ -3,6 +3,7 @@
 
 #include "op_check.hpp"
 
+#include <treadle/graph/mask/patterns.hpp>
 #include <treadle/passes/pipeline.hpp>
 
 using namespace treadle;
@@ -55,6 +56,26 @@ BOOST_AUTO_TEST_CASE(every_grouping_and_pair_of_lengths) {
         check_quickly(all, {{"n", q}, {"keys", k}});
         check_quickly(masked, {{"n", q}, {"keys", k}});
       }
+}
+
+/// Queries that see the same keys come in blocks, so strips are cut at them (four vectors with AVX-512).
+BOOST_AUTO_TEST_CASE(masks_of_blocks) {
+  const Mask blocks = block_window(64, 1, 1), bird = big_bird({.block = 64});
+  for (const std::int64_t length : {1, 48, 63, 64, 65, 129, 200, 333}) BOOST_TEST_CONTEXT(length << " tokens") {
+      check_quickly(dense(2, 1, 20, 13, blocks), {{"n", length}, {"keys", length}});
+      check_quickly(dense(5, 5, 8, 40, bird), {{"n", length}, {"keys", length}});
+      check_quickly(dense(2, 1, 8, 8, blocks), {{"n", length}, {"keys", length + 64}});
+    }
+  Builder b;
+  const Node q = b.input("q", f32, {1, 2, n, 8}), k = b.input("k", f32, {1, 2, n, 8}),
+             v = b.input("v", f32, {1, 2, n, 8});
+  b.output("softcap", attention(q, k, v, {.mask = bird, .softcap = 3.0}));
+  b.output("alibi", attention(q, k, v, {.mask = blocks, .score = alibi(2)}));
+  const Node y = attention(q, k, v, {.mask = bird});
+  b.output("entropy", attention_entropy(y));
+  b.output("column sums", attention_column_sums(y));
+  const Graph g = b.finish();
+  for (const std::int64_t length : {64, 150, 200}) check_quickly(g, {{"n", length}});
 }
 
 BOOST_AUTO_TEST_CASE(every_broadcast_of_a_bias) {

@@ -1,6 +1,7 @@
 // Masks by blocks: chunks with look-back and BigBird, counted against loops that know nothing of the algebra.
 
 #include <treadle/graph/mask/masks.hpp>
+#include <treadle/graph/mask/patterns.hpp>
 #include <treadle/graph/mask/random_blocks.hpp>
 #include <treadle/graph/mask/tiles.hpp>
 
@@ -9,6 +10,7 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
+#include <optional>
 
 using namespace treadle;
 using mask::Mask;
@@ -158,6 +160,36 @@ BOOST_AUTO_TEST_CASE(bad_blocks_are_refused) {
   BOOST_TEST(sentence([] { (void)block_window(8, -2, 1); }) ==
              "a block window is (left, right), each 0 or more, or -1 for no bound");
   BOOST_TEST(sentence([] { (void)global_prefix(-1); }) == "the number of global tokens is 0 or more");
+}
+
+BOOST_AUTO_TEST_CASE(granules_of_queries) {
+  const auto granule = [](const std::optional<Mask>& m, std::int64_t q_len, std::int64_t k_len,
+                          std::span<const scalar::Table> tables = {}) {
+    return (m ? Tiles(m->view(), m->root(), {.q_len = q_len, .k_len = k_len}, tables)
+              : Tiles(scalar::View{}, -1, {.q_len = q_len, .k_len = k_len}))
+        .query_granule();
+  };
+  BOOST_TEST(granule({}, 100, 100) == 0);
+  BOOST_TEST(granule(block_window(64, 1, 1), 300, 300) == 64);
+  BOOST_TEST(granule(block_window(64, 1, 1) | global_prefix(96), 300, 300) == 32);
+  BOOST_TEST(granule(big_bird({.block = 64}), 4096, 4096) == 64);
+  BOOST_TEST(granule(big_bird({.block = 64}), 4000, 4000) == 64);  // the last block is short
+  BOOST_TEST(granule(block_window(64, 1, 1), 300, 340) == 4);      // aligned at the last key: 40 before a block
+  BOOST_TEST(granule(local_chunks(48, 1), 300, 300) == 48);
+  BOOST_TEST(granule(causal, 300, 300) == 1);
+  BOOST_TEST(granule(causal & block_window(64, 1, 0), 300, 300) == 1);
+  BigBird random(512, 64, {.per_row = 2});
+  BOOST_TEST(granule(random.mask(), 512, 512, random.tables()) == 64);
+  // A mask tensor: one row for all queries, or one for each.
+  std::vector<std::uint8_t> kept(300, 1);
+  const std::int64_t row[] = {1, 300}, column[] = {300, 1};
+  const auto with = [&](const std::int64_t(&shape)[2]) {
+    const Mask m = block_window(64, 1, 1);
+    return Tiles(m.view(), m.root(), {.q_len = 300, .k_len = 300}, {}, dense_view(kept.data(), boolean, shape))
+        .query_granule();
+  };
+  BOOST_TEST(with(row) == 64);
+  BOOST_TEST(with(column) == 1);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

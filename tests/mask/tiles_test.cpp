@@ -70,6 +70,16 @@ std::string check(const Tiles& tiles, std::int64_t strip, std::int64_t block, co
       if (c.useful != useful || c.executed < useful) return "wrong count";
       total += c;
     }
+  const std::int64_t granule = tiles.query_granule();
+  std::vector<bool> before, row;
+  for (std::int64_t q = 0; q < e.q_len; ++q) {
+    row.clear();
+    for (std::int64_t k = 0; k < e.k_len; ++k) row.push_back(allowed(0, 0, q, k));
+    if (q > 0 && (granule == 0 || q % granule != 0) && row != before)
+      return "queries " + std::to_string(q - 1) + " and " + std::to_string(q) + " of a granule of " +
+             std::to_string(granule) + " differ";
+    before = row;
+  }
   const mask::Counts all = tiles.count_all(strip, block);
   if (all.useful != total.useful || all.executed != total.executed) return "wrong total";
   return {};
