@@ -30,17 +30,19 @@ class TbbThreads final : public Threads {
     // Items of one step may differ a lot (a causal strip late in the sequence costs more), so threads fetch small
     // pieces from a counter. Which thread computes an item changes nothing in its result.
     const std::size_t piece = std::max<std::size_t>(1, task.items / (workers * 8));
+    // Its orders are those of oneTBB's own synchronisation, which a thread sanitizer cannot see into.
     std::atomic<std::size_t> next{0};
     const auto work = [&](std::size_t) {
       const auto slot = static_cast<std::size_t>(tbb::this_task_arena::current_thread_index());
       std::byte* workspace = task.workspace + slot * task.stride;
       for (;;) {
-        const std::size_t first = next.fetch_add(piece, std::memory_order_relaxed);
+        const std::size_t first = next.fetch_add(piece, std::memory_order_acq_rel);
         if (first >= task.items) return;
         task.call(task.context, first, std::min(first + piece, task.items), workspace);
       }
     };
     arena_.execute([&] { tbb::parallel_for(std::size_t{0}, workers, work, tbb::static_partitioner{}); });
+    next.load(std::memory_order_acquire);
   }
 
  private:

@@ -31,7 +31,7 @@ Node positive_and_negative(Node x) { return concatenate({relu(x), relu(scale(x, 
 
 BOOST_AUTO_TEST_SUITE(linear_attention_forms)
 
-BOOST_AUTO_TEST_CASE(maps) {
+BOOST_AUTO_TEST_CASE(maps, *boost::unit_test::label("long")) {
   check_unary({2, 3, n}, [](Node x) { return map(x, leaky); });
   check_unary({n, 70}, [](Node x) { return map(scale(x, 3), wave); });
   check_unary({700, n}, [](Node x) { return map(x, feature_map([](auto v) { return v * v * v; })); });
@@ -47,7 +47,7 @@ BOOST_AUTO_TEST_CASE(maps) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(every_feature_map_is_its_quadratic_form) {
+BOOST_AUTO_TEST_CASE(every_feature_map_is_its_quadratic_form, *boost::unit_test::label("long")) {
   const Feature features[] = {
       [](Node x) -> Node { return elu_plus_one(x); },
       [](Node x) -> Node { return relu(x); },
@@ -135,7 +135,7 @@ BOOST_AUTO_TEST_CASE(padding_is_nothing) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(a_step_with_a_state_is_no_chunk) {
+BOOST_AUTO_TEST_CASE(a_step_with_a_state_is_no_chunk, *boost::unit_test::label("long")) {
   Builder b;
   const Node q = b.input("q", f32, {1, 2, n, 64}), v = b.input("v", f32, {1, 2, n, 64}),
              s = b.input("s", f32, {1, 2, 64, 65});

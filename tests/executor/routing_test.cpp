@@ -44,7 +44,7 @@ struct Cubes {
 
 BOOST_AUTO_TEST_SUITE(routing)
 
-BOOST_AUTO_TEST_CASE(within_clusters) {
+BOOST_AUTO_TEST_CASE(within_clusters, *boost::unit_test::label("long")) {
   for (const std::int64_t length : {0, 1, 7, 16, 33, 90})
     for (const bool is_causal : {false, true})
       for (const std::int64_t more : {0, 5}) {

@@ -35,7 +35,7 @@ Planned plan(const AttentionVariant& variant, std::int64_t length) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(work_and_memory_are_linear_in_the_length) {
+BOOST_AUTO_TEST_CASE(work_and_memory_are_linear_in_the_length, *boost::unit_test::label("long")) {
   constexpr std::int64_t k = 1024;
   for (const AttentionVariant& variant :
        {AttentionVariant(causal & window(255, 0)), AttentionVariant(dilated(window(256, 256), 4)), longformer(256, {0}),
