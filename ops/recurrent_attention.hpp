@@ -94,8 +94,8 @@ constexpr RecurrentResult recurrent_attention(Node q, Node k, Node v, RecurrentO
 constexpr double natural_log(double x) {
   constexpr double ln2 = 0.693147180559945309417;
   int e = 0;
-  for (; x > 1.41421356237309505; x /= 2) ++e;
-  for (; x < 0.70710678118654752; x *= 2) --e;
+  while (x > 1.41421356237309505) x /= 2, ++e;
+  while (x < 0.70710678118654752) x *= 2, --e;
   const double t = (x - 1) / (x + 1), t2 = t * t;
   double power = t, sum = 0;
   for (int n = 1; n < 60; n += 2) {

@@ -93,9 +93,7 @@ constexpr Pool& pool_of_all(const Ts&... v) {
 }
 template <class T>
 constexpr int node_in(Pool& pool, const T& v) {
-  if constexpr (std::same_as<T, Symbol>)
-    return v.node;
-  else if constexpr (std::same_as<T, Condition>)
+  if constexpr (std::same_as<T, Symbol> || std::same_as<T, Condition>)
     return v.node;
   else if constexpr (std::same_as<T, bool>)
     return pool.constant(v);
