@@ -18,11 +18,11 @@
 namespace treadle {
 
 /// The optimised graph. `observer(report, before, after)` is called after each pass;
-/// a graph with an error stays as it is.
+/// a graph with an error stays as it is. `without`: a pass to leave out, to see what it is good for.
 template <class Observer = no_observer>
-constexpr Graph optimise(Graph g, Observer&& observer = {}) {
+constexpr Graph optimise(Graph g, Observer&& observer = {}, Pass without = no_pass) {
   // clang-format off
-  return Steps(std::move(g), observer)
+  return Steps(std::move(g), observer, without)
          | remove_dead_nodes            // first: later passes count readers, and dead ones would count
          | merge_common_subexpressions  // masks and transposes written twice must be one before patterns are matched
          | fold_constants               // equal constants are one by now; what is folded need not be looked through

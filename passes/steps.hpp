@@ -11,6 +11,9 @@ namespace treadle {
 /// Any function with this type is a pass.
 using Pass = Graph (*)(Graph, PassReport*);
 
+/// Changes nothing.
+constexpr Graph no_pass(Graph g, PassReport*) { return g; }
+
 /// Watches nothing, and costs nothing.
 struct no_observer {};
 
@@ -29,10 +32,11 @@ struct verifying_observer {
 template <class Observer>
 class Steps {
  public:
-  constexpr Steps(Graph g, Observer& observer) : g_(std::move(g)), observer_(&observer) {}
+  constexpr Steps(Graph g, Observer& observer, Pass without = no_pass)
+      : g_(std::move(g)), observer_(&observer), without_(without) {}
 
   friend constexpr Steps operator|(Steps s, Pass pass) {
-    if (s.g_.error) return s;
+    if (s.g_.error || pass == s.without_) return s;
     PassReport report;
     if constexpr (std::is_same_v<std::remove_cv_t<Observer>, no_observer>) {
       s.g_ = pass(std::move(s.g_), &report);
@@ -48,6 +52,7 @@ class Steps {
  private:
   Graph g_;
   Observer* observer_;
+  Pass without_;
 };
 
 }  // namespace treadle

@@ -13,7 +13,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
 sys.dont_write_bytecode = True
-from versus import table  # noqa: E402
+from versus import alone, table  # noqa: E402
 
 #: What the README shows: one row of each kind.
 SHOWN = (
@@ -49,7 +49,7 @@ def main():
     report = json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8"))
     source = pathlib.Path(sys.argv[1]).resolve()
     name = source.relative_to(ROOT) if source.is_relative_to(ROOT) else source.name
-    parts = [table.overview(report), table.encoder_mean(report), table.caption(report), f"Every candidate: `{name.with_suffix('.md')}`."]
+    parts = [table.overview(report), table.encoder_mean(report), table.caption(report), alone.table(report), f"Every candidate: `{name.with_suffix('.md')}`."]
     replace(ROOT / "docs/performance.md", "\n\n".join(p for p in parts if p))
     if not report["quick"]:
         replace(ROOT / "README.md", short(report) + "\n\n" + table.caption(report))

@@ -1,62 +1,31 @@
-// Ratios of times that should be near 1: subnormal numbers against ordinary ones, and the default number of threads on
-// one CPU against one thread. The two of a row take turns; `ratio` is that of their medians.
+// Ratios of times. Near 1 should be: subnormal numbers against ordinary ones, and the default number of threads on one
+// CPU against one thread. Near 2: one thread against two. The two of a row take turns; `ratio` is that of their
+// medians.
+
+#include "turns.hpp"
 
 #include <treadle/backends/kernel.hpp>
-#include <treadle/treadle.hpp>
 
-#include <benchmark/benchmark.h>
 #include <sched.h>
 
-#include <algorithm>
-#include <chrono>
 #include <string>
-#include <vector>
 
 namespace {
 
 using namespace treadle;
+using namespace treadle::bench;
 
-double median(std::vector<double> x) {
-  std::nth_element(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(x.size() / 2), x.end());
-  return x[x.size() / 2];
-}
-
-/// Square products of 256, every entry of a the same.
-struct Product {
-  BoundModel model;
-  std::vector<float> a, b, y;
-
-  Product(BindOptions options, float entry) : model(graph(), {}, options), a(n * n, entry), b(n * n, 1.0f), y(n * n) {
-    model.bind_dims({});
-  }
-  static Graph graph() {
-    Builder g;
-    const Node a = g.input("a", f32, {n, n}), b = g.input("b", f32, {n, n});
-    g.output("y", matmul(a, b));
-    return g.finish();
-  }
-  /// Seconds on the clock on the wall.
-  double run() {
-    const std::int64_t shape[] = {n, n};
-    const auto start = std::chrono::steady_clock::now();
-    model.run({{"a", dense_view(a.data(), f32, shape)}, {"b", dense_view(b.data(), f32, shape)}},
-              {{"y", dense_view(y.data(), f32, shape)}});
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  }
-  static constexpr std::int64_t n = 256;
-};
-
-void compare(benchmark::State& state, Product& one, Product& other) {
-  std::vector<double> ones, others;
-  for (auto _ : state) {
-    ones.push_back(one.run());
-    others.push_back(other.run());
-  }
-  state.counters["ratio"] = median(ones) / median(others);
+/// Square products of 256.
+Graph product() {
+  Builder g;
+  const Node x = g.input("x", f32, {256, 256});
+  g.output("y", matmul(x, x));
+  return g.finish();
 }
 
 void subnormal(benchmark::State& state, const char* isa) {
-  Product small({.backend = "simd", .isa = isa}, 1e-39f), usual({.backend = "simd", .isa = isa}, 1.0f);
+  const Graph graph = product();
+  Subject small(graph, {.backend = "simd", .isa = isa}, 1e-21f), usual(graph, {.backend = "simd", .isa = isa}, 1.0f);
   compare(state, small, usual);
 }
 
@@ -67,7 +36,8 @@ void pinned(benchmark::State& state) {
   CPU_SET(static_cast<std::size_t>(sched_getcpu()), &one);
   sched_setaffinity(0, sizeof(one), &one);
   {
-    Product usual({.backend = "tbb"}, 1.0f), single({.backend = "tbb", .threads = 1}, 1.0f);
+    const Graph graph = product();
+    Subject usual(graph, {.backend = "tbb"}, 1.0f), single(graph, {.backend = "tbb", .threads = 1}, 1.0f);
     compare(state, usual, single);
   }
   sched_setaffinity(0, sizeof(before), &before);

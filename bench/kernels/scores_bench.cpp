@@ -1,16 +1,14 @@
-// What a score function costs: the time of attention with it, through the tile evaluator and inlined, over the time of
-// plain attention. One head, one thread; the three take turns, and the medians are compared.
-//
-//   bench_scores [length]
+// What a score function leaves of plain attention's speed: time(plain) / time(with it), through the tile evaluator and
+// inlined. One head of 2048 tokens, one thread; the three take turns, and the medians are compared.
 
 #include "scores.hpp"
 #include "yardstick.hpp"
 
 #include <treadle/backends/kernel.hpp>
 
+#include <benchmark/benchmark.h>
+
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <random>
 #include <string>
 #include <vector>
@@ -31,8 +29,8 @@ struct Row {
   std::vector<double> times;
 };
 
-void measure(const char* isa, std::int64_t length, std::int64_t head_dim, const char* name,
-             const scalar::Function& score) {
+void measure(benchmark::State& state, const char* isa, std::int64_t head_dim, const scalar::Function& score) {
+  constexpr std::int64_t length = 2048;
   std::mt19937 random(1);
   std::normal_distribution<float> normal;
   std::vector<float> data(static_cast<std::size_t>(4 * length * head_dim));
@@ -54,27 +52,35 @@ void measure(const char* isa, std::int64_t length, std::int64_t head_dim, const 
   add(nullptr, true, plain);
   add(&score, false, scored);
   add(&score, true, scored);
-  for (int turn = -2; turn < 31; ++turn)
+  for (auto _ : state)
     for (Row& r : rows) {
       const double start = seconds();
       r.model.run(r.inputs, out);
-      if (turn >= 0) r.times.push_back(seconds() - start);
+      r.times.push_back(seconds() - start);
     }
   const double base = median(rows[0].times);
-  std::printf("%-8s %-8s D %3d  plain %7.3f ms   in tiles %.3f   inlined %.3f\n", isa, name, static_cast<int>(head_dim),
-              base * 1e3, median(rows[1].times) / base, median(rows[2].times) / base);
+  state.counters["in_tiles"] = base / median(rows[1].times);
+  state.counters["inlined"] = base / median(rows[2].times);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::int64_t length = argc > 1 ? std::atoll(argv[1]) : 2048;
   for (int i = 0; i < kernel::isa_count; ++i) {
     const char* isa = kernel::isa_list()[i].name;
     if (kernel::find_table(isa) == nullptr) continue;
     for (const std::int64_t head_dim : {64, 128}) {
-      measure(isa, length, head_dim, "ALiBi", scores_bench::alibi_score);
-      measure(isa, length, head_dim, "softcap", scores_bench::softcap_score);
+      const auto add = [&](const char* name, const scalar::Function& score) {
+        benchmark::RegisterBenchmark(
+            (std::string(isa) + "/" + name + "/D" + std::to_string(head_dim)).c_str(),
+            [isa, head_dim, &score](benchmark::State& state) { measure(state, isa, head_dim, score); })
+            ->Iterations(31)
+            ->Unit(benchmark::kMillisecond);
+      };
+      add("ALiBi", scores_bench::alibi_score);
+      add("softcap", scores_bench::softcap_score);
     }
   }
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
 }

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from . import machine, rows, table, timing, workloads
+from . import alone, machine, rows, table, timing, workloads
 from .peers import ORDER, Missing, Peer
 from .peers import ours as ours_module
 
@@ -138,6 +138,8 @@ def main() -> int:
             say(f"{label}: " + ", ".join(f"{r['name']} {r['median_ms']:.3g} ms" for r in row["results"]))
             for name, problem in row["failed"].items():
                 say(f"    {name} failed: {problem}")
+        if not a.rows and not a.unlocked:
+            report["alone"] = alone.measured(a.libraries.parent / "kernels", treadle.isa, lambda text: say(f"Treadle alone: {text}"))
         if about["vendor"] == "AuthenticAMD" and "torch" in peers and not a.unlocked:
             add_unlocked(report, a)
     except KeyboardInterrupt:

@@ -5,6 +5,7 @@ import csv
 import io
 from typing import Any
 
+from . import alone
 from .spread import geometric_mean
 
 Row = dict[str, Any]
@@ -127,6 +128,8 @@ def markdown(report: Row) -> str:
     )
     title = f"# Treadle and its peers, {report['threads']} thread{'s' if report['threads'] != 1 else ''}"
     parts = [title, caption(report), explanation, overview(report), encoder_mean(report), "## Every candidate", details(report)]
+    if report.get("alone"):
+        parts += ["## Treadle alone", alone.table(report)]
     return "\n\n".join(p for p in parts if p) + "\n"
 
 

@@ -43,7 +43,8 @@ class Treadle:
         self.functions.versus_tensor.argtypes = [
             ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_void_p,
         ]  # fmt: skip
-        self.version = f"{self.functions.versus_isa().decode()}, g++ {self.functions.versus_compiler().decode()}"
+        self.isa = self.functions.versus_isa().decode()
+        self.version = f"{self.isa}, g++ {self.functions.versus_compiler().decode()}"
 
     def peak(self, milliseconds: float = 1.0) -> float:
         """GFLOP/s of fused multiply-adds in registers."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from versus import spread, table, timing, workloads  # noqa: E402
+from versus import alone, spread, table, timing, workloads  # noqa: E402
 
 try:
     import numpy as np
@@ -174,6 +174,24 @@ class Tables(unittest.TestCase):
         lines = table.as_csv(self.report()).splitlines()
         self.assertEqual(len(lines), 1 + 5)
         self.assertTrue(lines[0].startswith("row,name,group,median_ms"))
+
+
+class Alone(unittest.TestCase):
+    OUTPUT = """{"benchmarks": [
+        {"name": "avx2/softcap/D64/iterations:31", "iterations": 31, "cpu_time": 1.5, "inlined": 0.9, "in_tiles": 0.7},
+        {"name": "avx512/softcap/D64/iterations:31", "iterations": 31, "cpu_time": 1.0, "inlined": 0.8, "in_tiles": 0.9},
+        {"name": "two_threads/dense/real_time", "iterations": 3, "real_time": 2.0, "ratio": 1.9}]}"""
+
+    def test_counters_by_row_of_the_best_isa(self) -> None:
+        rows = alone.counters_of(self.OUTPUT, "avx512")
+        self.assertEqual(rows, {"avx512/softcap/D64": {"inlined": 0.8, "in_tiles": 0.9}, "two_threads/dense": {"ratio": 1.9}})
+
+    def test_goals(self) -> None:
+        report = {"alone": {f"bench_scores/{n}": c for n, c in alone.counters_of(self.OUTPUT, "avx512").items()}}
+        self.assertIn("inlined ≥ 0.87: **missed**; in_tiles ≥ 0.8: met", alone.table(report))
+        self.assertEqual(alone.goals("bench_scores/avx512/relu/D64"), [])
+        self.assertTrue(alone.met({"max_error": 1e-6}, "max_error", "most", 2e-6))
+        self.assertEqual(alone.table({}), "")
 
 
 unittest.main()
