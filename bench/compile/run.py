@@ -2,19 +2,20 @@
 """How long compilers take for a user's file with a GPT in it, and what each layer adds.
 
 Prints a table, and writes JSON next to it with --json FILE. CPU seconds of the compiler (user + system), the median of
---rounds rounds; compilers and sizes take turns, so that a busy machine disturbs all of them alike. The empty file has
-the includes alone. Growth per layer: the slope between the first and the last number of layers.
+--rounds rounds, and the most memory that it had; compilers and sizes take turns, so that a busy machine disturbs all of
+them alike. The empty file has the includes alone. Growth per layer: the slope between the first and the last number of
+layers. Then the longest symbol of those objects, and the size of the largest model as a stripped program.
 """
 import argparse
 import json
 import os
 import pathlib
 import re
-import resource
 import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -29,13 +30,31 @@ def exported_limits():
     return {n: m.group(1).replace('"', "").replace(";", " ").split() for n, m in found.items()}
 
 
-def seconds(command):
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(command, capture_output=True, text=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode != 0:
-        sys.exit(f"run.py: {' '.join(command)}\n{done.stderr}")
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+def compiled(command):
+    """CPU seconds of a compiler, and the most memory of one of its processes in MB."""
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != 0:
+            output.seek(0)
+            sys.exit(f"run.py: {' '.join(command)}\n{output.read().decode(errors='replace')}")
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def longest_symbol(file):
+    names = subprocess.run(["nm", "-P", file], capture_output=True, text=True, check=True).stdout.splitlines()
+    return max((len(line.split(" ")[0]) for line in names), default=0)
+
+
+def stripped_bytes(compiler, file, library, folder):
+    """Of a program of this object and the library; 0 where the library has not been built."""
+    if not library.exists():
+        return 0
+    program = os.path.join(folder, "program")
+    command = [compiler, file, "-x", "c++", "-", "-x", "none", str(library), "-ltbb", "-s", "-o", program]
+    subprocess.run(command, input="int main() {}", text=True, check=True)
+    return os.path.getsize(program)
 
 
 def main():
@@ -58,17 +77,26 @@ def main():
     compilers = {c: flags for c, flags in compilers.items() if shutil.which(c)}
     cases = [("includes", 0)] + [("repeat", n) for n in layers] + [("unrolled", n) for n in layers]
     times = {(c, case): [] for c in compilers for case in cases}
+    memory, symbols, sizes = {}, {}, {}
+    folder = tempfile.TemporaryDirectory()
     for round_ in range(options.rounds):
         for compiler, flags in compilers.items():
             for kind, n in cases:
                 print(f"round {round_ + 1}: {compiler} {kind} {n or ''}", file=sys.stderr, flush=True)
-                command = [compiler, "-std=c++20", "-O2", f"-I{include}", *flags, "-c", "-o", os.devnull]
+                file = os.path.join(folder.name, f"{kind}.o")
+                command = [compiler, "-std=c++20", "-O2", f"-I{include}", *flags, "-c", "-o", file]
                 if kind == "includes":
                     command += ["-x", "c++", "-include", str(include / "treadle" / "treadle.hpp"), os.devnull]
                 else:
                     command += [f"-DLAYERS={n}", *(["-DUNROLLED"] if kind == "unrolled" else []),
                                 str(pathlib.Path(__file__).with_name("gpt.cpp"))]
-                times[compiler, (kind, n)].append(seconds(command))
+                time, most = compiled(command)
+                times[compiler, (kind, n)].append(time)
+                memory[compiler] = max(memory.get(compiler, 0), most)
+                symbols[compiler] = max(symbols.get(compiler, 0), longest_symbol(file))
+                if kind != "includes" and round_ == 0 and n == layers[-1]:
+                    size = stripped_bytes(compiler, file, pathlib.Path(options.build) / "libtreadle.a", folder.name)
+                    sizes[compiler] = max(sizes.get(compiler, 0), size)
 
     rows = []
     print("| file | " + " | ".join(compilers) + " |\n|---|" + "---|" * len(compilers))
@@ -86,8 +114,11 @@ def main():
             first, last = (statistics.median(times[c, (kind, n)]) for n in (layers[0], layers[-1]))
             cells.append(f"{1000 * (last - first) / max(1, layers[-1] - layers[0]):.1f} ms")
         print(f"| growth per layer, {kind} | " + " | ".join(cells) + " |")
+    for text, values, unit, scale in (("most memory of a compiler", memory, "MB", 1), ("longest symbol", symbols, "characters", 1),
+                                      ("largest program, stripped", sizes, "MB", 1e-6)):
+        print(f"| {text} | " + " | ".join(f"{values[c] * scale:.3g} {unit}" for c in compilers) + " |")
     if options.json:
-        pathlib.Path(options.json).write_text(json.dumps({"rows": rows}, indent=1) + "\n")
+        pathlib.Path(options.json).write_text(json.dumps({"rows": rows, "memory_mb": memory, "longest_symbol": symbols, "stripped_bytes": sizes}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

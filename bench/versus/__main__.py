@@ -38,6 +38,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--peers", default="", metavar="NAMES", help=f"only these, by commas: {', '.join(ORDER)}")
     parser.add_argument("--out", type=Path, metavar="PATH", help="results without their ending (default: bench/results/CPU-threads)")
     parser.add_argument("--seconds", type=float, metavar="S", help="longest time for a row (default 90, quick 10)")
+    parser.add_argument("--alone", action="store_true", help="only what has no peer, again, into the results of an earlier run")
     parser.add_argument("--list", action="store_true", help="print the rows and stop")
     parser.add_argument("--libraries", type=Path, default=ROOT / "build/versus/bench/versus", help=argparse.SUPPRESS)
     parser.add_argument("--unlocked", action="store_true", help=argparse.SUPPRESS)
@@ -99,6 +100,17 @@ def add_unlocked(report: dict[str, Any], a: argparse.Namespace) -> None:
         row["results"] += [r for r in other.get(row["name"], {"results": []})["results"] if r["group"] == "torch_unlocked"]
 
 
+def alone_again(a: argparse.Namespace, path: Path, isa: str) -> int:
+    file = path.with_name(f"{path.name}.json")
+    if not file.exists():
+        sys.exit(f"bench/run: --alone adds to {file}, which is not there: run bench/run without it first")
+    report = json.loads(file.read_text(encoding="utf-8"))
+    report["alone"] = alone.measured(a.libraries.parent / "kernels", isa, lambda text: say(f"Treadle alone: {text}"))
+    write(report, path)
+    print(alone.table(report))
+    return 0
+
+
 def main() -> int:
     a = arguments()
     for name in (signal.SIGINT, signal.SIGTERM):  # also where the shell that started this ignores them
@@ -109,15 +121,17 @@ def main() -> int:
         return 0
     if not chosen:
         sys.exit(f"bench/run: no row matches --rows '{a.rows}'; --list prints them")
-    peers, versions, missing = load(a)
+    peers, versions, missing = load(a) if not a.alone else ({}, {}, {})
     try:
         treadle = ours_module.load(a.libraries, a.threads)
     except Missing as problem:
         sys.exit(f"bench/run: {problem}")
     about = machine.describe(ROOT)
+    path = a.out or default_path(a, about["cpu"])
+    if a.alone:
+        return alone_again(a, path, treadle.isa)
     if about["load_before"] > 0.5:
         say(f"other programs are running (load average {about['load_before']:.1f}): rows that they disturb will say so")
-    path = a.out or default_path(a, about["cpu"])
     report: dict[str, Any] = {
         "machine": about, "threads": a.threads, "quick": a.quick, "versions": {"treadle": treadle.version, **versions},
         "missing": missing, "rows": [],
