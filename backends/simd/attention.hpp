@@ -289,7 +289,8 @@ class AttentionStrip {
 
   void accumulate(std::int64_t k0, std::int64_t keys) {
     const float* v0 = v_ + k0 * a_.v.strides[2];
-    const std::int64_t blocks = ceil_div(values_, block_rows<Isa, Vectors>), some = ceil_div(v_ahead_.rows, blocks);
+    const std::int64_t blocks = std::max<std::int64_t>(ceil_div(values_, block_rows<Isa, Vectors>), 1);
+    const std::int64_t some = ceil_div(v_ahead_.rows, blocks);
     for_row_blocks<block_rows<Isa, Vectors>>(values_, [&](auto rows, std::int64_t first) {
       Accumulators<Isa, rows, Vectors> acc;
       float* o = w_.o + first * ld;

@@ -376,7 +376,7 @@ class LinearAttentionHead {
 
   /// S += φ(K)ᵀ V and z += the keys' sum. What a vector past the values has is 0, so z keeps its column.
   void update(std::int64_t keys) {
-    const std::int64_t some = ceil_div(keys, ceil_div(dim_, Shape<Isa>::rows));
+    const std::int64_t some = ceil_div(keys, std::max<std::int64_t>(ceil_div(dim_, Shape<Isa>::rows), 1));
     for_column_blocks<Isa>(w_.columns, [&](auto vectors, std::int64_t e) {
       for_row_blocks<block_rows<Isa, vectors>>(dim_, [&](auto rows, std::int64_t first) {
         v_ahead_.take(some);
