@@ -19,8 +19,8 @@ namespace treadle {
 
 /// The optimised graph. `observer(report, before, after)` is called after each pass;
 /// a graph with an error stays as it is. `without`: a pass to leave out, to see what it is good for.
-template <class Observer = no_observer>
-constexpr Graph optimise(Graph g, Observer&& observer = {}, Pass without = no_pass) {
+template <class Observer = no_observer, class Without = all_passes>
+constexpr Graph optimise(Graph g, Observer&& observer = {}, Without without = {}) {
   // clang-format off
   return Steps(std::move(g), observer, without)
          | remove_dead_nodes            // first: later passes count readers, and dead ones would count
