@@ -21,15 +21,11 @@
 
 namespace treadle::simd {
 
-/// Vectors of the longest strip; four where there are registers for six rows of them.
-template <class Isa>
-inline constexpr int most_strip_vectors = Ops<Isa>::registers == 32 ? 4 : 3;
-
 /// Queries of a strip: three vectors, or four where that keeps a mask's blocks of queries apart and three do not. Then
 /// every tile is full or empty.
 template <class Isa>
 std::int64_t strip_of(const kernel::Attention& a) {
-  constexpr std::int64_t usual = Shape<Isa>::lanes, most = most_strip_vectors<Isa> * Vec<Isa>::width;
+  constexpr std::int64_t usual = Shape<Isa>::lanes, most = most_vectors<Isa> * Vec<Isa>::width;
   const std::int64_t same = a.mask != nullptr ? a.mask->query_granule() : 0;
   return same % most == 0 && same % usual != 0 ? most : usual;
 }
@@ -117,7 +113,6 @@ class AttentionStrip {
 
  protected:
   using V = Vec<Isa>;
-  using W = AttentionWork<Isa>;
   static constexpr int width = V::width;
   static constexpr std::int64_t ld = Vectors * width;
   static constexpr float log2e = 1.44269504f;
@@ -382,7 +377,7 @@ class AttentionStrip {
   AttentionWork<Isa> w_;
   std::int64_t b_, h_, q0_, count_, dim_, values_;
   const float *k_, *v_;
-  Ahead k_ahead_, v_ahead_, q_ahead_, out_ahead_;
+  Ahead k_ahead_, v_ahead_, q_ahead_, out_ahead_;  // taken a few rows at a time, so that few tiles take them all
   bool hooked_;
   bool raw_, products_;  // sums over features need queries without the scale; not every function needs q·k
 };
@@ -414,7 +409,7 @@ void run_attention(const kernel::Attention& a, std::size_t first, std::size_t la
     const std::int64_t group = item / strips, b = group / groups, h = group % groups * together;
     const std::int64_t q0 = (strips - 1 - item % strips) * strip;  // under a causal mask the longest strip comes first
     const std::int64_t count = std::min(strip, length - q0);
-    with_vectors<Isa, most_strip_vectors<Isa>>(count, [&](auto vectors) {
+    with_vectors<Isa, most_vectors<Isa>>(count, [&](auto vectors) {
       AttentionStrip<Isa, vectors>::run(a, work, b, h, std::min(together, heads - h), q0, count);
     });
   }

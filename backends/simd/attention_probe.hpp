@@ -186,7 +186,7 @@ void run_attention_probe(const kernel::AttentionProbe& a, std::size_t first, std
                      heads = a.scores.q.shape[1];
   const auto run_strip = [&](std::int64_t head, std::int64_t q0) {
     const std::int64_t count = std::min(strip, length - q0);
-    with_vectors<Isa, most_strip_vectors<Isa>>(
+    with_vectors<Isa, most_vectors<Isa>>(
         count, [&](auto vectors) { ProbeStrip<Isa, vectors>(a, work, head / heads, head % heads, q0, count).run(); });
   };
   const std::int64_t strips = ceil_div(length, strip);

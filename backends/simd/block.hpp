@@ -21,6 +21,10 @@ struct Shape {
   static constexpr int lanes = vectors * Vec<Isa>::width;
 };
 
+/// Of a block with fewer rows: four where there are registers for six rows of them.
+template <class Isa>
+inline constexpr int most_vectors = Ops<Isa>::registers == 32 ? 4 : 3;
+
 template <int N>
 using Constant = std::integral_constant<int, N>;
 

@@ -232,8 +232,7 @@ template <class Isa, class F, int Vectors>
 /// A kernel::ScoreHook.
 template <class Isa, class F>
 void inlined_score(const kernel::ScoreTile& t) {
-  with_vectors<Isa, Ops<Isa>::registers == 32 ? 4 : 3>(t.ld,
-                                                       [&](auto vectors) { detail::score_lanes<Isa, F, vectors>(t); });
+  with_vectors<Isa, most_vectors<Isa>>(t.ld, [&](auto vectors) { detail::score_lanes<Isa, F, vectors>(t); });
 }
 
 }  // namespace treadle::simd

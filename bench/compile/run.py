@@ -48,9 +48,7 @@ def longest_symbol(file):
 
 
 def stripped_bytes(compiler, file, library, folder):
-    """Of a program of this object and the library; 0 where the library has not been built."""
-    if not library.exists():
-        return 0
+    """Of a program of this object and the library."""
     program = os.path.join(folder, "program")
     command = [compiler, file, "-x", "c++", "-", "-x", "none", str(library), "-ltbb", "-s", "-o", program]
     subprocess.run(command, input="int main() {}", text=True, check=True)
@@ -72,6 +70,7 @@ def main():
     if not (include / "treadle" / "treadle.hpp").exists():
         parser.error(f"{include} has no treadle/treadle.hpp: configure first (cmake --preset release)")
 
+    library = pathlib.Path(options.build) / "libtreadle.a"
     limits = exported_limits()
     compilers = {"g++": limits["GNU"], "clang++-19": limits["CLANG"]}
     compilers = {c: flags for c, flags in compilers.items() if shutil.which(c)}
@@ -94,8 +93,8 @@ def main():
                 times[compiler, (kind, n)].append(time)
                 memory[compiler] = max(memory.get(compiler, 0), most)
                 symbols[compiler] = max(symbols.get(compiler, 0), longest_symbol(file))
-                if kind != "includes" and round_ == 0 and n == layers[-1]:
-                    size = stripped_bytes(compiler, file, pathlib.Path(options.build) / "libtreadle.a", folder.name)
+                if library.exists() and kind != "includes" and round_ == 0 and n == layers[-1]:
+                    size = stripped_bytes(compiler, file, library, folder.name)
                     sizes[compiler] = max(sizes.get(compiler, 0), size)
 
     rows = []
@@ -116,6 +115,8 @@ def main():
         print(f"| growth per layer, {kind} | " + " | ".join(cells) + " |")
     for text, values, unit, scale in (("most memory of a compiler", memory, "MB", 1), ("longest symbol", symbols, "characters", 1),
                                       ("largest program, stripped", sizes, "MB", 1e-6)):
+        if not values:  # the library has not been built
+            continue
         print(f"| {text} | " + " | ".join(f"{values[c] * scale:.3g} {unit}" for c in compilers) + " |")
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps({"rows": rows, "memory_mb": memory, "longest_symbol": symbols, "stripped_bytes": sizes}, indent=1) + "\n")

@@ -2,9 +2,8 @@
 // one thread of the best ISA. `ratio` is time without / time with, of the medians of turns; bytes are what the steps
 // read and write, and `peak` what a run touches beside parameters and the caller's tensors.
 
+#include "subject.hpp"
 #include "yardstick.hpp"
-
-#include <treadle/treadle.hpp>
 
 #include <treadle/ops/constant.hpp>
 
@@ -19,6 +18,7 @@
 namespace {
 
 using namespace treadle;
+using namespace treadle::bench;
 using Index = std::int64_t;
 
 constexpr Index n = 512, width = 512, heads = 8;
@@ -28,13 +28,7 @@ Graph finished(const Node& y) {
   return y.builder->finish();
 }
 
-/// An encoder layer of 2017.
-Graph encoder() {
-  Builder b;
-  const Node x = b.input("x", f32, {1, n, width});
-  const Node h = layer_norm("norm1", x + self_attention("attn", x, {.heads = heads}));
-  return finished(layer_norm("norm2", h + ffn("mlp", h, {.hidden = 4 * width})));
-}
+Graph encoder() { return encoder_layer(1, n, width, heads); }
 
 /// Bias, GELU and residual around two projections.
 Graph feed_forward() {
@@ -134,47 +128,17 @@ constexpr Row rows[] = {
     {"merge_qkv", "encoder", encoder, merge_qkv},
 };
 
-double median(std::vector<double> x) {
-  std::nth_element(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(x.size() / 2), x.end());
-  return x[x.size() / 2];
+double seconds_of(Subject& s) {
+  const double start = seconds();
+  s.run();
+  return seconds() - start;
 }
 
-/// A model with inputs and outputs of its own.
-class Subject {
- public:
-  explicit Subject(const Graph& graph)
-      : graph_(graph), model_(graph_, Parameters::random(graph_, 1), {.backend = "simd"}) {
-    model_.bind_dims({});
-    std::mt19937 random(1);
-    std::normal_distribution<float> normal;
-    const GraphView g = graph_;
-    for (std::int32_t i = 0; i < g.size(); ++i) {
-      const bool in = g.nodes[i].op == op::input;
-      if (!in && g.nodes[i].op != op::output) continue;
-      TensorView view = in ? model_.input_spec(g.leaf(i)) : model_.output_spec(g.leaf(i));
-      std::vector<float>& data = memory_.emplace_back(static_cast<std::size_t>(view.size()));
-      if (in && view.dtype == f32) std::generate(data.begin(), data.end(), [&] { return normal(random); });
-      view.data = data.data();  // token ids: all 0
-      (in ? inputs_ : outputs_).push_back({g.leaf(i), view});
-    }
-    for (const StepInfo& s : model_.steps()) bytes += s.bytes;
-    peak = static_cast<double>(model_.planned_bytes());
-  }
-
-  double run() {
-    const double start = bench::seconds();
-    model_.run(inputs_, outputs_);
-    return bench::seconds() - start;
-  }
-
-  double bytes = 0, peak = 0;
-
- private:
-  Graph graph_;
-  BoundModel model_;
-  std::vector<std::vector<float>> memory_;
-  std::vector<NamedTensor> inputs_, outputs_;
-};
+double bytes_moved(const Subject& s) {
+  double bytes = 0;
+  for (const StepInfo& step : s.model.steps()) bytes += step.bytes;
+  return bytes;
+}
 
 /// Every iteration binds both models anew, one or the other first: where their memory lies in the caches changes times
 /// by several per cent.
@@ -187,14 +151,14 @@ void compare(benchmark::State& state, const Row& row) {
     Subject &with = swapped ? second : first, &without = swapped ? first : second;
     std::vector<double> withs, withouts;
     for (int turn = 0; turn < 9; ++turn) {
-      withs.push_back(with.run());
-      withouts.push_back(without.run());
+      withs.push_back(seconds_of(with));
+      withouts.push_back(seconds_of(without));
     }
     ratios.push_back(median(withouts) / median(withs));
-    state.counters["MB_with"] = with.bytes * 1e-6;
-    state.counters["MB_without"] = without.bytes * 1e-6;
-    state.counters["peak_MB_with"] = with.peak * 1e-6;
-    state.counters["peak_MB_without"] = without.peak * 1e-6;
+    state.counters["MB_with"] = bytes_moved(with) * 1e-6;
+    state.counters["MB_without"] = bytes_moved(without) * 1e-6;
+    state.counters["peak_MB_with"] = static_cast<double>(with.model.planned_bytes()) * 1e-6;
+    state.counters["peak_MB_without"] = static_cast<double>(without.model.planned_bytes()) * 1e-6;
   }
   state.counters["ratio"] = median(ratios);
   state.counters["least"] = *std::min_element(ratios.begin(), ratios.end());

@@ -2,6 +2,7 @@
 // inlined. One head of 2048 tokens, one thread; the three take turns, and the medians are compared.
 
 #include "scores.hpp"
+#include "subject.hpp"
 #include "yardstick.hpp"
 
 #include <treadle/backends/kernel.hpp>
@@ -16,12 +17,8 @@
 namespace {
 
 using namespace treadle;
+using bench::median;
 using bench::seconds;
-
-double median(std::vector<double> x) {
-  std::nth_element(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(x.size() / 2), x.end());
-  return x[x.size() / 2];
-}
 
 struct Row {
   BoundModel model;

@@ -1,9 +1,8 @@
 // What is not a matter of kernels' speed: what a node costs beside its work, how near attention is to float64, and how
 // memory grows with the length. One thread.
 
+#include "subject.hpp"
 #include "yardstick.hpp"
-
-#include <treadle/treadle.hpp>
 
 #include <benchmark/benchmark.h>
 
@@ -16,6 +15,7 @@
 namespace {
 
 using namespace treadle;
+using namespace treadle::bench;
 using Index = std::int64_t;
 
 std::vector<float> normal_numbers(Index count, unsigned seed) {
@@ -48,20 +48,13 @@ Graph additions(Index count) {
 }
 
 void nodes(benchmark::State& state, Graph (*graph)()) {
-  const Graph g = graph();
-  BoundModel model(g, Parameters::random(g, 1), {.backend = "simd"});
-  model.bind_dims({});
-  TensorView in = model.input_spec("x"), out = model.output_spec("y");
-  std::vector<float> x = normal_numbers(in.size(), 1), y(static_cast<std::size_t>(out.size()));
-  in.data = x.data();
-  out.data = y.data();
-  const std::vector<NamedTensor> inputs{{"x", in}}, outputs{{"y", out}};
-  const auto steps = static_cast<double>(model.steps().size());
+  Subject subject(graph());
+  const auto steps = static_cast<double>(subject.model.steps().size());
   double best = 1e9;
   for (auto _ : state) {
-    const double start = bench::seconds();
-    for (int i = 0; i < 20; ++i) model.run(inputs, outputs);
-    best = std::min(best, (bench::seconds() - start) / 20);
+    const double start = seconds();
+    for (int i = 0; i < 20; ++i) subject.run();
+    best = std::min(best, (seconds() - start) / 20);
   }
   state.counters["nodes"] = steps;
   state.counters["ns_per_node"] = best * 1e9 / steps;
@@ -106,11 +99,7 @@ void accuracy(benchmark::State& state) {
 /// A dense encoder layer: what a run touches beside parameters and the caller's tensors.
 void memory(benchmark::State& state) {
   const Index n = state.range(0);
-  Builder b;
-  const Node x = b.input("x", f32, {1, n, 512});
-  const Node h = layer_norm("norm1", x + self_attention("attn", x, {.heads = 8}));
-  b.output("y", layer_norm("norm2", h + ffn("mlp", h, {.hidden = 2048})));
-  const Graph g = optimise(b.finish());
+  const Graph g = optimise(encoder_layer(1, n, 512, 8));
   BoundModel model(g, Parameters::random(g, 1), {.backend = "simd"});
   for (auto _ : state) model.bind_dims({});
   const auto planned = static_cast<double>(model.planned_bytes()), arena = static_cast<double>(model.arena_bytes());

@@ -19,14 +19,6 @@ Graph attention_of(std::int64_t length, std::optional<Mask> mask) {
   return optimise(g.finish());
 }
 
-Graph encoder(std::int64_t batch_size, std::int64_t length) {
-  Builder g;
-  const Node x = g.input("x", f32, {batch_size, length, 512});
-  const Node h = layer_norm("norm1", x + self_attention("attn", x, {.heads = 8}));
-  g.output("y", layer_norm("norm2", h + ffn("mlp", h, {.hidden = 2048})));
-  return optimise(g.finish());
-}
-
 /// Time with one thread over time with two.
 void two_threads(benchmark::State& state, Graph (*graph)()) {
   Subject one(graph(), {.backend = "tbb", .threads = 1}, 0.5f), two(graph(), {.backend = "tbb", .threads = 2}, 0.5f);
@@ -40,8 +32,8 @@ int main(int argc, char** argv) {
       {"dense_N1024", [] { return attention_of(1024, {}); }},
       {"causal_N1024", [] { return attention_of(1024, causal); }},
       {"window_N4096", [] { return attention_of(4096, window(256, 0)); }},
-      {"encoder_B1_N1024", [] { return encoder(1, 1024); }},
-      {"encoder_B8_N128", [] { return encoder(8, 128); }},
+      {"encoder_B1_N1024", [] { return optimise(encoder_layer(1, 1024, 512, 8)); }},
+      {"encoder_B8_N128", [] { return optimise(encoder_layer(8, 128, 512, 8)); }},
   };
   for (const auto& [name, graph] : models)
     benchmark::RegisterBenchmark((std::string("two_threads/") + name).c_str(), two_threads, graph)

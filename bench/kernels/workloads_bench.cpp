@@ -1,10 +1,10 @@
 // The workloads that docs/performance.md speaks of, as models of one to a dozen nodes on every ISA of this machine, one
 // thread: the fraction of the FMA peak, or of a pure read of the same bytes, measured in the same run.
 
+#include "subject.hpp"
 #include "yardstick.hpp"
 
 #include <treadle/backends/kernel.hpp>
-#include <treadle/treadle.hpp>
 
 #include <benchmark/benchmark.h>
 
@@ -38,37 +38,21 @@ struct Workload {
 
 /// The best of the runs, beside the best of the yardstick between them.
 void measure(benchmark::State& state, const kernel::Table* table, const Workload* w) {
-  BoundModel model(w->graph, Parameters::random(w->graph, 1), {.backend = "simd", .isa = table->isa});
-  model.bind_dims({});
-  std::mt19937 random(1);
-  std::normal_distribution<float> normal;
-  std::vector<std::vector<float>> memory;
-  std::vector<NamedTensor> inputs, outputs;
-  const GraphView g = w->graph;
-  for (std::int32_t n = 0; n < g.size(); ++n) {
-    const bool in = g.nodes[n].op == op::input;
-    if (!in && g.nodes[n].op != op::output) continue;
-    TensorView view = in ? model.input_spec(g.leaf(n)) : model.output_spec(g.leaf(n));
-    std::vector<float>& data = memory.emplace_back(static_cast<std::size_t>(view.size()));
-    if (in) std::generate(data.begin(), data.end(), [&] { return normal(random); });
-    view.data = data.data();
-    (in ? inputs : outputs).push_back({g.leaf(n), view});
-  }
+  Subject subject(w->graph, {.backend = "simd", .isa = table->isa});
   double flops = w->flops;
   if (flops == 0)
-    for (const StepInfo& step : model.steps()) flops += step.useful_flops;
+    for (const StepInfo& step : subject.model.steps()) flops += step.useful_flops;
   std::vector<float> read;
   if (w->read_bound) {
-    std::size_t size = 0;
-    for (std::size_t i = 0; i < inputs.size(); ++i) size += memory[i].size();
-    for (const StepInfo& step : model.steps())
+    std::size_t size = subject.input_size;
+    for (const StepInfo& step : subject.model.steps())
       if (step.op == op::linear) size += static_cast<std::size_t>(step.bytes / 4);
     read.assign(size, 1.0f);
   }
   double best = 1e9, yardstick = 0;
   for (auto _ : state) {
     const double start = seconds();
-    model.run(inputs, outputs);
+    subject.run();
     best = std::min(best, seconds() - start);
     yardstick = std::max(yardstick, w->read_bound ? bytes_per_second(read) : flops_per_second(*table));
   }
@@ -93,15 +77,6 @@ Graph attend(const AttentionVariant& variant, Index heads, Index n, Index d, Ind
 Graph product(Index rows, Index depth, Index width) {
   Builder g;
   g.output("y", linear("w", g.input("x", f32, {rows, depth}), {.width = width}));
-  return optimise(g.finish());
-}
-
-/// Post-norm, as in the paper of 2017.
-Graph encoder(Index batch_size, Index n, Index width, Index heads) {
-  Builder g;
-  const Node x = g.input("x", f32, {batch_size, n, width});
-  const Node h = layer_norm("norm1", x + self_attention("attn", x, {.heads = heads}));
-  g.output("y", layer_norm("norm2", h + ffn("ff", h, {.hidden = 4 * width})));
   return optimise(g.finish());
 }
 
@@ -133,7 +108,7 @@ std::vector<Workload> workloads() {
   for (const auto& [width, heads] : {std::pair<Index, Index>{512, 8}, {768, 12}})
     for (const auto& [b, n] : {std::pair<Index, Index>{1, 128}, {1, 512}, {1, 2048}, {8, 128}})
       all.push_back({"encoder/d" + std::to_string(width) + "_B" + std::to_string(b) + "_N" + std::to_string(n),
-                     encoder(b, n, width, heads)});
+                     optimise(encoder_layer(b, n, width, heads))});
   for (const Index heads : {8, 32})
     for (const Index n : {4096, 32768})
       all.push_back({"decode/" + shape(heads, n, 64), attend({}, heads, n, 64, 1), true});

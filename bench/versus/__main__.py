@@ -100,12 +100,18 @@ def add_unlocked(report: dict[str, Any], a: argparse.Namespace) -> None:
         row["results"] += [r for r in other.get(row["name"], {"results": []})["results"] if r["group"] == "torch_unlocked"]
 
 
+def add_alone(report: dict[str, Any], a: argparse.Namespace, isa: str) -> None:
+    found, missing = alone.measured(a.libraries.parent / "kernels", isa, lambda text: say(f"Treadle alone: {text}"))
+    report["alone"] = found
+    report["missing"] = {n: why for n, why in report["missing"].items() if n not in alone.PROGRAMS} | missing
+
+
 def alone_again(a: argparse.Namespace, path: Path, isa: str) -> int:
     file = path.with_name(f"{path.name}.json")
     if not file.exists():
         sys.exit(f"bench/run: --alone adds to {file}, which is not there: run bench/run without it first")
     report = json.loads(file.read_text(encoding="utf-8"))
-    report["alone"] = alone.measured(a.libraries.parent / "kernels", isa, lambda text: say(f"Treadle alone: {text}"))
+    add_alone(report, a, isa)
     write(report, path)
     print(alone.table(report))
     return 0
@@ -153,7 +159,7 @@ def main() -> int:
             for name, problem in row["failed"].items():
                 say(f"    {name} failed: {problem}")
         if not a.rows and not a.unlocked:
-            report["alone"] = alone.measured(a.libraries.parent / "kernels", treadle.isa, lambda text: say(f"Treadle alone: {text}"))
+            add_alone(report, a, treadle.isa)
         if about["vendor"] == "AuthenticAMD" and "torch" in peers and not a.unlocked:
             add_unlocked(report, a)
     except KeyboardInterrupt:

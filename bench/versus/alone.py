@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 from collections.abc import Callable
@@ -52,14 +53,23 @@ def counters_of(output: str, isa: str) -> dict[str, dict[str, float]]:
     return rows
 
 
-def measured(folder: Path, isa: str, progress: Callable[[str], None]) -> dict[str, dict[str, float]]:
-    found = {}
+def measured(folder: Path, isa: str, progress: Callable[[str], None]) -> tuple[dict[str, dict[str, float]], dict[str, str]]:
+    """Counters by "program/row", and the programs that are missing with the reason."""
+    found: dict[str, dict[str, float]] = {}
+    missing: dict[str, str] = {}
     for program in PROGRAMS:
+        if program == "bench_threads" and len(os.sched_getaffinity(0)) < 2:
+            missing[program] = "this process has one core"
+            continue
         progress(program)
-        done = subprocess.run([folder / program, "--benchmark_format=json"], capture_output=True, text=True, check=True)
+        try:
+            done = subprocess.run([folder / program, "--benchmark_format=json"], capture_output=True, text=True, check=True)
+        except (OSError, subprocess.CalledProcessError) as problem:
+            missing[program] = str(problem)
+            continue
         for name, counters in counters_of(done.stdout, isa).items():
             found[f"{program}/{name}"] = counters
-    return found
+    return found, missing
 
 
 def table(report: dict[str, Any]) -> str:
@@ -67,6 +77,8 @@ def table(report: dict[str, Any]) -> str:
         return ""
     lines = []
     for program, what in PROGRAMS.items():
+        if not any(row.startswith(program + "/") for row in report["alone"]):
+            continue
         lines += [f"### `{program}`: {what}", "", "| row | | goals |", "|---|---|---|"]
         for row, counters in report["alone"].items():
             if not row.startswith(program + "/"):

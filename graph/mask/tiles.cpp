@@ -51,8 +51,7 @@ Tiles::Tiles(scalar::View view, int root, const scalar::Extents& extents, std::s
 }
 
 void Tiles::find_granule() {
-  query_granule_ = has_program_ ? scalar::query_granule(program_, parts_) : 0;
-  if (dense_ && dense_varies_[2]) query_granule_ = 1;
+  if (has_program_) program_granule_ = scalar::query_granule(program_, parts_);
 }
 
 void Tiles::set_dense(const TensorView& dense) {
@@ -81,8 +80,10 @@ void Tiles::set_dense(const TensorView& dense) {
 }
 
 void Tiles::rebind(const scalar::Extents& extents, std::span<const scalar::Table> tables, const TensorView& dense) {
+  const bool lengths_changed = extents.q_len != extents_.q_len || extents.k_len != extents_.k_len;
   extents_ = extents;
   if (has_program_) scalar::rebind(program_, extents, tables);
+  if (lengths_changed) find_granule();  // tables have no part in it
   if (dense) {
     set_dense(dense);
   } else if (dense_) {
@@ -92,7 +93,6 @@ void Tiles::rebind(const scalar::Extents& extents, std::span<const scalar::Table
         throw std::invalid_argument("the lengths changed: bind a mask tensor that has them");
     for (int i = 0; i < 4; ++i) dense_.shape[static_cast<std::size_t>(i)] = want[i];
   }
-  find_granule();
 }
 
 std::size_t Tiles::workspace_bytes() const {

@@ -96,7 +96,7 @@ class Tiles {
   bool depends_on_batch() const;
   /// Aligned blocks of so many queries see the same keys: 0 if all do, 1 if nothing is known. For the same lengths, the
   /// same before and after any rebind().
-  std::int64_t query_granule() const { return query_granule_; }
+  std::int64_t query_granule() const { return dense_ && dense_varies_[2] ? 1 : program_granule_; }
 
   /// All strips of `strip` queries of one head. Allocates one workspace.
   Counts count(std::int64_t b, std::int64_t h, std::int64_t strip, std::int64_t block_k) const;
@@ -115,9 +115,9 @@ class Tiles {
   scalar::TileProgram program_;
   bool has_program_ = false;
   TensorView dense_;  // rank 4, broadcast strides 0
-  std::array<bool, 3>
-      dense_varies_{};  // by batch element, head, query: by its shape, so that no caller's stride decides
-  std::int64_t query_granule_ = 0;
+  // By batch element, by head, by query: by its shape, so that no caller's stride decides.
+  std::array<bool, 3> dense_varies_{};
+  std::int64_t program_granule_ = 0;
   std::vector<scalar::QueryPart> parts_;  // scratch of find_granule
 };
 

@@ -192,6 +192,11 @@ class Alone(unittest.TestCase):
         self.assertEqual(alone.goals("bench_scores/avx512/relu/D64"), [])
         self.assertTrue(alone.met({"max_error": 1e-6}, "max_error", "most", 2e-6))
         self.assertEqual(alone.table({}), "")
+        self.assertNotIn("bench_threads", alone.table(report))
+
+    def test_a_program_that_is_not_there_is_named(self) -> None:
+        found, missing = alone.measured(Path("/nowhere"), "avx2", lambda _: None)
+        self.assertEqual((found, set(missing)), ({}, set(alone.PROGRAMS)))
 
 
 unittest.main()
