@@ -58,6 +58,16 @@ struct Attention {
   const scalar::TileProgram* score = nullptr;  ///< hook 1: score_mod, on each tile
   ScoreHook inlined = nullptr;                 ///< optional, the same function compiled for this ISA
   const mask::Tiles* mask = nullptr;           ///< hooks 2 and 3: the tile iterator and the bits of partial tiles
+  /// attention_few only, optional, f32 [batch, heads, q_len, parts, value_dim + 2], unit stride on the last dim:
+  /// written instead of out and lse. Part i is of keys [i, i + 1) · keys_of_a_part: Σ 2^(s − m) v, then m, their
+  /// largest score in base 2, and Σ 2^(s − m). Parts are independent work.
+  TensorView parts;
+};
+inline constexpr std::int64_t keys_of_a_part = 1024;
+
+/// The parts of attention_few added up in their order, which is the same for any number of threads.
+struct JoinAttention {
+  TensorView parts, out, lse, sink;  ///< as in Attention
 };
 
 /// What attention's weights exp(score − lse) were, in one pass over its tiles. The tensors that are given are written.
@@ -322,6 +332,7 @@ struct Table {
   const char* isa;
   Kernel<Attention> attention;
   Kernel<Attention> attention_few;  ///< of one to four queries, without bias and score function
+  Kernel<JoinAttention> join_attention;
   Kernel<AttentionProbe> attention_probe;
   Kernel<LinearAttention> linear_attention_quadratic;  ///< the same results without a state: for short sequences
   Kernel<LinearAttention> linear_attention;

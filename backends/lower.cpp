@@ -425,8 +425,19 @@ void Planner::attention(std::int32_t n) {
                  2.0 * pairs * static_cast<double>(q.dims[3].size + v.dims[3].size));
   set_scores(n, a, q, k, given);
   operand(a.v, v);
-  operand(a.out, out, true);
-  if (wants_lse) operand(a.lse, lse, true);
+  const std::int64_t parts = few ? (k.dims[2].size + kernel::keys_of_a_part - 1) / kernel::keys_of_a_part : 1;
+  if (parts > 1) {
+    const View part = fresh(f32, {q.dims[0].size, q.dims[1].size, q.dims[2].size, parts, v.dims[3].size + 2});
+    operand(a.parts, part, true);
+    auto& join = step(n, kernels_.join_attention, 2.0 * static_cast<double>(part.size()));
+    operand(join.parts, part);
+    operand(join.out, out, true);
+    if (wants_lse) operand(join.lse, lse, true);
+    if (given.has_sink) operand(join.sink, given.sink);
+  } else {
+    operand(a.out, out, true);
+    if (wants_lse) operand(a.lse, lse, true);
+  }
   slot({n, 0}) = {out, -1};
   if (g_.nodes[n].outputs.count > 1) slot({n, 1}) = {wants_lse ? lse : View{}, -1};
 }

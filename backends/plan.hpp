@@ -41,7 +41,7 @@ using AnyCall =
                  Call<kernel::Select>, Call<kernel::AddNorm>, Call<kernel::EmbeddingSum>, Call<kernel::GatedLinear>,
                  Call<kernel::Rope>, Call<kernel::RotaryTable>, Call<kernel::AdditiveScores>,
                  Call<kernel::RandomFeatures>, Call<kernel::ChooseExperts>, Call<kernel::GroupByExpert>,
-                 Call<kernel::ExpertLinear>, Call<kernel::MixExperts>>;
+                 Call<kernel::ExpertLinear>, Call<kernel::MixExperts>, Call<kernel::JoinAttention>>;
 
 /// The scores that a step computes: those of attention or of a probe; nullptr for other steps.
 inline kernel::Attention* scores_of(AnyCall& call) {

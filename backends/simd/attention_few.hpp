@@ -2,7 +2,9 @@
 // Attention of one to four queries, as a decoder's step asks for: keys lie in the lanes of scores, values in the lanes
 // of outputs, and what is read of memory is each key and value once, for all query heads that share them.
 //
-// Same softmax as attention.hpp: online, in base 2, scale·log2 e in the queries. No bias and no score function.
+// Same softmax as attention.hpp: online, in base 2, scale·log2 e in the queries. No bias and no score function. Many
+// keys are cut into parts, which are joined at the end: so a single head of a long sequence is work for several
+// threads.
 
 #include <treadle/backends/kernel.hpp>
 #include <treadle/backends/simd/block.hpp>
@@ -38,13 +40,40 @@ struct FewQueriesWork {
   }
 };
 
+/// A row of the output, and of the log-sum-exp, from Σ 2^(s − top) v and Σ 2^(s − top).
+template <class Isa>
+void write_row(const float* o, float top, float sum, std::int64_t values, const float* sink, float* out, float* lse) {
+  using V = Vec<Isa>;
+  constexpr float log2e = 1.44269504f;
+  float factor = 1.0f, denominator = sum;
+  if (sink != nullptr) {  // joins the denominator only
+    const float base2 = *sink * log2e, larger = std::max(top, base2);
+    factor = std::exp2(top - larger);
+    denominator = std::fma(sum, factor, std::exp2(base2 - larger));
+  }
+  const V scale(sum == 0.0f ? 0.0f : factor / denominator);
+  for (std::int64_t e = 0; e < values; e += V::width) {
+    const int n = static_cast<int>(std::min<std::int64_t>(V::width, values - e));
+    (V::load(o + e, n) * scale).store(out + e, n);
+  }
+  if (lse != nullptr)
+    *lse = sum == 0.0f ? -std::numeric_limits<float>::infinity()
+                       : static_cast<float>(static_cast<double>(top) * 0.69314718055994531 + std::log(double{sum}));
+}
+
 template <class Isa>
 class FewQueries {
  public:
   /// Query heads [h0, h0 + heads) of batch element b, which share key head kv and see the same keys.
   FewQueries(const kernel::Attention& a, const FewQueriesWork<Isa>& w, std::int64_t b, std::int64_t kv, std::int64_t h0,
-             std::int64_t heads)
-      : a_(a), w_(w), b_(b), h0_(h0), queries_(a.q.shape[2]), rows_(heads * queries_) {
+             std::int64_t heads, std::int64_t part)
+      : a_(a), w_(w), b_(b), h0_(h0), queries_(a.q.shape[2]), rows_(heads * queries_), part_(part) {
+    if (a.parts) {
+      begin_ = part * kernel::keys_of_a_part;
+      end_ = std::min(begin_ + kernel::keys_of_a_part, a.k.shape[2]);
+    } else {
+      end_ = a.k.shape[2];
+    }
     k_ = a.k.template as<const float>() + b * a.k.strides[0] + kv * a.k.strides[1];
     v_ = a.v.template as<const float>() + b * a.v.strides[0] + kv * a.v.strides[1];
   }
@@ -54,7 +83,7 @@ class FewQueries {
     each_tile([&](std::int64_t k0, std::int64_t k1, const std::uint64_t* bits) {
       prefetch(v_ + k0 * a_.v.strides[2], a_.v.strides[2], k1 - k0, a_.v.shape[3]);
       for (std::int64_t r = 0; r < rows_; ++r) tile(r, k0, k1 - k0, bits);
-      const std::int64_t next = std::min(k1 + W::block, a_.k.shape[2]);
+      const std::int64_t next = std::min(k1 + W::block, end_);
       prefetch(k_ + k1 * a_.k.strides[2], a_.k.strides[2], next - k1, a_.k.shape[3]);
     });
     for (std::int64_t r = 0; r < rows_; ++r) finish(r);
@@ -80,13 +109,14 @@ class FewQueries {
   template <class F>
   void each_tile(F&& f) {
     if (a_.mask == nullptr) {
-      const std::int64_t keys = a_.k.shape[2];
-      for (std::int64_t k = 0; k < keys; k += W::block) f(k, std::min(k + W::block, keys), nullptr);
+      for (std::int64_t k = begin_; k < end_; k += W::block) f(k, std::min(k + W::block, end_), nullptr);
       return;
     }
+    static_assert(kernel::keys_of_a_part % W::block == 0);  // no tile lies in two parts
     auto stream = a_.mask->stream(b_, h0_, 0, queries_, W::block, w_.tiles, &mask::evaluators<Isa>);
+    stream.start_at(begin_);
     mask::Tile t;
-    while (stream.next(t)) f(t.k0, t.k1, t.full ? nullptr : t.bits);
+    while (stream.next(t) && t.k0 < end_) f(t.k0, t.k1, t.full ? nullptr : t.bits);
   }
 
   void begin(std::int64_t r) {
@@ -192,45 +222,81 @@ class FewQueries {
   }
 
   void finish(std::int64_t r) {
-    const std::int64_t h = h0_ + r / queries_;
-    const float sum = w_.sum[r], top = w_.top[r];
-    float factor = 1.0f, denominator = sum;
-    if (a_.sink) {  // joins the denominator only
-      const float sink = a_.sink.template as<const float>()[h * a_.sink.strides[0]] * log2e,
-                  larger = std::max(top, sink);
-      factor = std::exp2(top - larger);
-      denominator = std::fma(sum, factor, std::exp2(sink - larger));
+    const std::int64_t values = a_.v.shape[3];
+    const float* o = w_.o + r * w_.values;
+    if (a_.parts) {
+      float* part = row_of<float>(a_.parts, r) + part_ * a_.parts.strides[3];
+      std::copy_n(o, values, part);
+      part[values] = w_.top[r];
+      part[values + 1] = w_.sum[r];
+      return;
     }
-    const V scale(sum == 0.0f ? 0.0f : factor / denominator);
-    float* out = row_of<float>(a_.out, r);
-    for (std::int64_t e = 0; e < a_.v.shape[3]; e += width)
-      (V::load(w_.o + r * w_.values + e) * scale).store(out + e, lanes(a_.v.shape[3] - e));
-    if (a_.lse)
-      *row_of<float>(a_.lse, r) =
-          sum == 0.0f ? -infinity
-                      : static_cast<float>(static_cast<double>(top) * 0.69314718055994531 + std::log(double{sum}));
+    const float* sink =
+        a_.sink ? a_.sink.template as<const float>() + (h0_ + r / queries_) * a_.sink.strides[0] : nullptr;
+    write_row<Isa>(o, w_.top[r], w_.sum[r], values, sink, row_of<float>(a_.out, r),
+                   a_.lse ? row_of<float>(a_.lse, r) : nullptr);
   }
 
   const kernel::Attention& a_;
   const W& w_;
-  std::int64_t b_, h0_, queries_, rows_;
+  std::int64_t b_, h0_, queries_, rows_, part_;
+  std::int64_t begin_ = 0, end_;  // the keys
   const float *k_, *v_;
 };
 
 template <class Isa>
 kernel::Work plan_attention_few(const kernel::Attention& a) {
-  return {static_cast<std::size_t>(a.q.shape[0] * a.k.shape[1]), FewQueriesWork<Isa>(a, nullptr).bytes, a.q.shape[2],
-          FewQueriesWork<Isa>::block};
+  const std::int64_t parts = a.parts ? a.parts.shape[3] : 1;
+  return {static_cast<std::size_t>(a.q.shape[0] * a.k.shape[1] * parts), FewQueriesWork<Isa>(a, nullptr).bytes,
+          a.q.shape[2], FewQueriesWork<Isa>::block};
 }
 
 template <class Isa>
 void run_attention_few(const kernel::Attention& a, std::size_t first, std::size_t last, void* workspace) {
   const FewQueriesWork<Isa> work(a, workspace);
-  const std::int64_t kv_heads = a.k.shape[1], group = a.q.shape[1] / kv_heads;
+  const std::int64_t kv_heads = a.k.shape[1], group = a.q.shape[1] / kv_heads, parts = a.parts ? a.parts.shape[3] : 1;
   const std::int64_t together = a.mask != nullptr && a.mask->depends_on_head() ? 1 : group;
   for (auto item = static_cast<std::int64_t>(first); item < static_cast<std::int64_t>(last); ++item) {
-    const std::int64_t b = item / kv_heads, kv = item % kv_heads;
-    for (std::int64_t h = 0; h < group; h += together) FewQueries<Isa>(a, work, b, kv, kv * group + h, together).run();
+    const std::int64_t part = item % parts, kv = item / parts % kv_heads, b = item / parts / kv_heads;
+    for (std::int64_t h = 0; h < group; h += together)
+      FewQueries<Isa>(a, work, b, kv, kv * group + h, together, part).run();
+  }
+}
+
+template <class Isa>
+kernel::Work plan_join_attention(const kernel::JoinAttention& a) {
+  const std::int64_t values = round_up(a.out.shape[3], Vec<Isa>::width);
+  return {static_cast<std::size_t>(a.out.shape[0] * a.out.shape[1] * a.out.shape[2]),
+          static_cast<std::size_t>(values) * sizeof(float)};
+}
+
+template <class Isa>
+void run_join_attention(const kernel::JoinAttention& a, std::size_t first, std::size_t last, void* workspace) {
+  using V = Vec<Isa>;
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  const std::int64_t heads = a.out.shape[1], queries = a.out.shape[2], values = a.out.shape[3];
+  auto* o = static_cast<float*>(workspace);
+  for (auto item = static_cast<std::int64_t>(first); item < static_cast<std::int64_t>(last); ++item) {
+    const std::int64_t q = item % queries, h = item / queries % heads, b = item / queries / heads;
+    const auto row = [&](const TensorView& t) {
+      return t.as<float>() + b * t.strides[0] + h * t.strides[1] + q * t.strides[2];
+    };
+    const float* parts = row(a.parts);
+    float top = -infinity, sum = 0.0f;
+    for (std::int64_t i = 0; i < a.parts.shape[3]; ++i) top = std::max(top, parts[i * a.parts.strides[3] + values]);
+    std::fill_n(o, round_up(values, V::width), 0.0f);
+    for (std::int64_t i = 0; i < a.parts.shape[3]; ++i) {
+      const float* part = parts + i * a.parts.strides[3];
+      if (part[values] == -infinity) continue;  // sees nothing
+      const float factor = std::exp2(part[values] - top);
+      sum = std::fma(part[values + 1], factor, sum);
+      for (std::int64_t e = 0; e < values; e += V::width) {
+        const int n = static_cast<int>(std::min<std::int64_t>(V::width, values - e));
+        fma(V::load(part + e, n), V(factor), V::load(o + e)).store(o + e);
+      }
+    }
+    write_row<Isa>(o, top, sum, values, a.sink ? a.sink.template as<const float>() + h * a.sink.strides[0] : nullptr,
+                   row(a.out), a.lse ? row(a.lse) : nullptr);
   }
 }
 

@@ -35,6 +35,7 @@ constexpr Table make_table() {
       .isa = Isa::name,
       .attention = {"attention", plan_attention<Isa>, run_attention<Isa>},
       .attention_few = {"attention_few", plan_attention_few<Isa>, run_attention_few<Isa>},
+      .join_attention = {"join_attention", plan_join_attention<Isa>, run_join_attention<Isa>},
       .attention_probe = {"attention_probe", plan_attention_probe<Isa>, run_attention_probe<Isa>},
       .linear_attention_quadratic = {"linear_attention_quadratic", plan_linear_attention_quadratic<Isa>,
                                      run_linear_attention_quadratic<Isa>},

@@ -9,6 +9,8 @@
 #include <treadle/graph/scalar/program.hpp>
 #include <treadle/graph/scalar/query_granule.hpp>
 
+#include <algorithm>
+
 namespace treadle::mask {
 
 /// Keys [k0, k1) of a strip. Partial: bit j of bits[k - k0] says whether query q0 + j may see key k. Full: no bits.
@@ -63,6 +65,8 @@ class Tiles {
    public:
     /// The next tile in increasing k; false at the end. Empty tiles are skipped.
     bool next(Tile& tile);
+    /// Starts at key k, a multiple of the block, instead of 0.
+    void start_at(std::int64_t k) { at_ = std::max(at_, k); }
     std::int64_t intervals() const { return intervals_; }  ///< rectangles classified so far
     std::int64_t elements() const { return elements_; }    ///< elements evaluated to bits so far
 

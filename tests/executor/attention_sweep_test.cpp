@@ -78,6 +78,29 @@ BOOST_AUTO_TEST_CASE(masks_of_blocks) {
   for (const std::int64_t length : {64, 150, 200}) check_quickly(g, {{"n", length}});
 }
 
+/// A decoder's step over many keys, which are cut into parts of 1024.
+BOOST_AUTO_TEST_CASE(few_queries_and_many_keys) {
+  const std::optional<Mask> masks[] = {std::nullopt, causal, window(100, 0), window(1500, 0) & strided(3)};
+  for (const std::int64_t k : {1023, 1024, 1025, 2048, 3000}) {
+    BOOST_TEST_CONTEXT(k << " keys") {
+      for (const std::optional<Mask>& mask : masks) check_quickly(dense(4, 2, 20, 13, mask), {{"n", 3}, {"keys", k}});
+      // All threads, and one, and the backends: the parts are the same.
+      const Graph g = dense(2, 1, 8, 8, causal);
+      const Results one = run(g, {}, {{"n", 1}, {"keys", k}}, {.backend = "simd"}, 7);
+      for (const int threads : {1, 2, 5})
+        BOOST_TEST(difference(run(g, {}, {{"n", 1}, {"keys", k}}, {.backend = "tbb", .threads = threads}, 7), one) ==
+                   0);
+    }
+  }
+  Builder b;
+  const Node q = b.input("q", f32, {2, 2, 1, 8}), k = b.input("k", f32, {2, 2, keys, 8}),
+             v = b.input("v", f32, {2, 2, keys, 8});
+  const Node y = attention(q, k, v, {.sink = b.input("sink", f32, {2})});
+  b.output("y", y);
+  b.output("lse", attention_logsumexp(y));
+  check_quickly(b.finish(), {{"keys", 2500}});
+}
+
 BOOST_AUTO_TEST_CASE(every_broadcast_of_a_bias) {
   const DimSpec full[] = {2, 3, n, keys};
   for (int rank = 1; rank <= 4; ++rank)
