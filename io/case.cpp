@@ -1,6 +1,6 @@
 #include <treadle/io/case.hpp>
 #include <treadle/io/error.hpp>
-#include <treadle/io/file.hpp>
+#include <treadle/io/json.hpp>
 #include <treadle/io/npy.hpp>
 
 #include <algorithm>
@@ -91,18 +91,9 @@ auto inside(const std::string& where, F f) {
   }
 }
 
-json parsed(const fs::path& path) {
-  const std::string text = read_text(path);
-  try {
-    json value = json::parse(text);
-    if (!value.is_object())
-      throw Error(path.string() + ": is no case: it holds " + value.type_name() + " instead of an object");
-    return value;
-  } catch (const json::exception& error) {
-    const std::string what = error.what();
-    throw Error(path.string() +
-                ": is no valid JSON: " + what.substr(what.find("] ") == std::string::npos ? 0 : what.find("] ") + 2));
-  }
+void check_object(const json& from, const fs::path& path) {
+  if (!from.is_object())
+    throw Error(path.string() + ": is no case: it holds " + from.type_name() + " instead of an object");
 }
 
 Tensor folder_tensor(const fs::path& folder, const std::string& name, bool output) {
@@ -118,7 +109,8 @@ Tensor folder_tensor(const fs::path& folder, const std::string& name, bool outpu
 }
 
 Case folder_case(const fs::path& folder) {
-  const json from = parsed(folder / "case.json");
+  const json from = read_json(folder / "case.json");
+  check_object(from, folder / "case.json");
   return inside((folder / "case.json").string(), [&] {
     Case result;
     result.name = fs::weakly_canonical(folder).filename().string();
@@ -154,8 +146,7 @@ const json& named(const json& tensors, const json& key, const std::string& what)
   return *found;
 }
 
-Case json_case(const fs::path& path) {
-  const json from = parsed(path);
+Case json_case(const json& from, const fs::path& path) {
   return inside(path.string(), [&] {
     Case result;
     result.path = path;
@@ -196,6 +187,10 @@ Case json_case(const fs::path& path) {
         });
       }
       result.calls.push_back(std::move(call));
+    }
+    if (const auto op = from.find("op"); !result.numeric && op != from.end() && op->is_string()) {
+      result.property.op = op->get<std::string>();
+      result.property.attributes = object_or_none("attributes");
     }
     return result;
   });
@@ -239,10 +234,20 @@ std::vector<fs::path> find_cases(const std::vector<fs::path>& paths) {
   return found;
 }
 
-Case load_case(const fs::path& path) {
+Case read_case(const json& from, const fs::path& path) {
   try {
-    return fs::is_directory(path) ? folder_case(path) : json_case(path);
+    check_object(from, path);
+    return json_case(from, path);
   } catch (const json::exception& error) {  // a value of an unexpected type in an optional place
+    throw Error(path.string() + ": " + error.what());
+  }
+}
+
+Case load_case(const fs::path& path) {
+  if (!fs::is_directory(path)) return read_case(read_json(path), path);
+  try {
+    return folder_case(path);
+  } catch (const json::exception& error) {
     throw Error(path.string() + ": " + error.what());
   }
 }

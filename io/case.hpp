@@ -41,6 +41,7 @@ struct Case {
   std::string note;
   std::vector<Call> calls;
   bool numeric = true;  ///< false: a property that no generic call can show; `calls` may be empty
+  Call property;        ///< where it is not numeric: op and attributes that say which, or an empty op
   Tolerance f32, f64;   ///< for backends that compute in float32, in float64
 };
 
@@ -50,5 +51,7 @@ std::vector<std::filesystem::path> find_cases(const std::vector<std::filesystem:
 
 /// Reads a case folder or a JSON case. Throws Error with one sentence.
 Case load_case(const std::filesystem::path& path);
+/// A JSON case that is read already; `path` stands for it in errors.
+Case read_case(const nlohmann::json& from, const std::filesystem::path& path);
 
 }  // namespace treadle::io

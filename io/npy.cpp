@@ -1,11 +1,14 @@
+#include <treadle/io/elements.hpp>
 #include <treadle/io/error.hpp>
 #include <treadle/io/file.hpp>
 #include <treadle/io/npy.hpp>
+#include <treadle/io/npy_source.hpp>
 
 #include <algorithm>
 #include <bit>
 #include <cctype>
 #include <charconv>
+#include <cstring>
 #include <fstream>
 #include <optional>
 #include <string_view>
@@ -143,27 +146,34 @@ class Literal {
   std::string_view rest_;
 };
 
-class Reader {
+class FileSource : public ByteSource {
  public:
-  explicit Reader(const std::filesystem::path& path) : left_(size_of_file(path)), in_(path, std::ios::binary) {
+  explicit FileSource(const std::filesystem::path& path) : ByteSource(size_of_file(path)), in_(path, std::ios::binary) {
     if (!in_) throw Error(path.string() + ": cannot be opened for reading");
-  }
-  std::int64_t left() const { return left_; }
-  void read(void* to, std::int64_t bytes, const char* what) {
-    if (bytes > left_)
-      throw Error(std::string("ends inside its ") + what + ": " + std::to_string(bytes) + " bytes are needed, " +
-                  std::to_string(left_) + " are left");
-    if (bytes > 0 && !in_.read(static_cast<char*>(to), bytes))
-      throw Error(std::string("cannot be read past the start of its ") + what);
-    left_ -= bytes;
   }
 
  private:
-  std::int64_t left_;
+  bool take(void* to, std::int64_t bytes) override { return !!in_.read(static_cast<char*>(to), bytes); }
+
   std::ifstream in_;
 };
 
-Tensor load(Reader in) {
+class MemorySource : public ByteSource {
+ public:
+  explicit MemorySource(std::span<const std::byte> bytes)
+      : ByteSource(static_cast<std::int64_t>(bytes.size())), at_(bytes.data()) {}
+
+ private:
+  bool take(void* to, std::int64_t bytes) override {
+    std::memcpy(to, at_, static_cast<std::size_t>(bytes));
+    at_ += bytes;
+    return true;
+  }
+
+  const std::byte* at_;
+};
+
+Tensor load(ByteSource& in) {
   unsigned char start[8];
   if (in.left() == 0) throw Error("is empty; a .npy file is needed");
   const std::int64_t known = std::min<std::int64_t>(in.left(), 6);
@@ -208,39 +218,37 @@ Tensor load(Reader in) {
   return tensor;
 }
 
-void write_elements(std::ostream& out, const TensorView& t) {
-  const std::size_t bytes = size_of(t.dtype);
-  const auto* data = static_cast<const char*>(t.data);
-  if (t.contiguous()) {
-    out.write(data, static_cast<std::streamsize>(static_cast<std::size_t>(t.size()) * bytes));
-    return;
-  }
-  std::array<std::int64_t, max_rank> index{};
-  for (std::int64_t n = t.size(); n > 0; --n) {
-    std::int64_t at = 0;
-    for (std::size_t i = 0; i < static_cast<std::size_t>(t.rank); ++i) at += index[i] * t.strides[i];
-    out.write(data + at * static_cast<std::int64_t>(bytes), static_cast<std::streamsize>(bytes));
-    for (std::size_t i = static_cast<std::size_t>(t.rank); i-- > 0;) {
-      if (++index[i] < t.shape[i]) break;
-      index[i] = 0;
-    }
-  }
-}
-
 }  // namespace
 
-Tensor load_npy(const std::filesystem::path& path) {
-  Reader in(path);
+void ByteSource::read(void* to, std::int64_t bytes, const char* what) {
+  if (bytes > left_)
+    throw Error(std::string("ends inside its ") + what + ": " + std::to_string(bytes) + " bytes are needed, " +
+                std::to_string(left_) + " are left");
+  if (bytes > 0 && !take(to, bytes)) throw Error(std::string("cannot be read past the start of its ") + what);
+  left_ -= bytes;
+}
+
+Tensor read_npy(ByteSource& in, const std::string& what) {
   try {
-    return load(std::move(in));
+    return load(in);
   } catch (const std::bad_alloc&) {
-    throw Error(path.string() + ": needs more memory than there is");
+    throw Error(what + ": needs more memory than there is");
   } catch (const Error& error) {
-    throw Error(path.string() + ": " + error.what());
+    throw Error(what + ": " + error.what());
   }
 }
 
-void save_npy(const std::filesystem::path& path, const TensorView& tensor) {
+Tensor load_npy(const std::filesystem::path& path) {
+  FileSource in(path);
+  return read_npy(in, path.string());
+}
+
+Tensor load_npy(std::span<const std::byte> file, const std::string& what) {
+  MemorySource in(file);
+  return read_npy(in, what);
+}
+
+void write_npy(std::ostream& out, const TensorView& tensor) {
   constexpr std::string_view types[] = {"<f4", "<f8", "<i4", "<i8", "|b1"};
   std::string header =
       "{'descr': '" + std::string(types[static_cast<int>(tensor.dtype)]) + "', 'fortran_order': False, 'shape': (";
@@ -252,11 +260,13 @@ void save_npy(const std::filesystem::path& path, const TensorView& tensor) {
   constexpr std::size_t before = 10;  // magic, version, length; the data starts at a multiple of 64
   header.resize((before + header.size() + 1 + 63) / 64 * 64 - before - 1, ' ');
   header += '\n';
-  replace_file(path, [&](std::ostream& out) {
-    out << magic << '\1' << '\0' << static_cast<char>(header.size() & 255) << static_cast<char>(header.size() >> 8)
-        << header;
-    write_elements(out, tensor);
-  });
+  out << magic << '\1' << '\0' << static_cast<char>(header.size() & 255) << static_cast<char>(header.size() >> 8)
+      << header;
+  write_elements(out, tensor);
+}
+
+void save_npy(const std::filesystem::path& path, const TensorView& tensor) {
+  replace_file(path, [&](std::ostream& out) { write_npy(out, tensor); });
 }
 
 }  // namespace treadle::io

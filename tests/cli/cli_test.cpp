@@ -385,6 +385,29 @@ BOOST_AUTO_TEST_CASE(verify_passes_fails_and_names_what_is_missing) {
   check_refused("verify '" + f / "softmax.json" + "'", "a whole number is needed");
 }
 
+BOOST_AUTO_TEST_CASE(verify_opens_the_files_of_a_case) {
+  const Folder f;
+  const auto verify = [&](const std::string& files) {
+    std::ofstream(f / "files.json") << R"({"op": "safetensors_open", "attributes": {"files": [)" << files
+                                    << R"(]}, "numeric": false, "calls": []})";
+    return run("verify '" + f / "files.json" + "'");
+  };
+  const std::string good = R"({"name": "good", "hex": "02000000000000007b7d", "verdict": "accept"})";
+  const Outcome all = verify(good + R"(, {"name": "short", "hex": "02", "verdict": "reject"})");
+  BOOST_TEST(all.code == 0, all.error);
+  BOOST_TEST(has(all.out, "2 of 2 verdicts"));
+  BOOST_TEST(has(all.out, "1 passed, 0 failed, 0 not supported\n"));
+  const Outcome bad = verify(good + R"(, {"name": "short", "hex": "02", "verdict": "accept"})");
+  BOOST_TEST(bad.code == 1);
+  BOOST_TEST(has(bad.out, "1 of 2 verdicts: short: ends inside its header length"));
+  BOOST_TEST(has(verify(R"({"name": "a", "hex": "02000000000000007b7d", "verdict": "reject"})").out,
+                 "0 of 1 verdicts: a: accepted; the case says reject"));
+  check_refused("verify '" + f / "files.json" + "' --backend cuda", "reference, simd, tbb");
+  BOOST_TEST(verify(R"({"name": "a", "hex": "0", "verdict": "reject"})").code != 0);
+  BOOST_TEST(verify(R"({"name": "a", "hex": "0x", "verdict": "reject"})").code != 0);
+  BOOST_TEST(verify(R"({"name": "a"})").code != 0);
+}
+
 BOOST_AUTO_TEST_CASE(backends_are_listed) {
   const Outcome o = run("backends");
   BOOST_TEST(o.code == 0);

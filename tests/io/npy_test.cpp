@@ -71,6 +71,15 @@ BOOST_AUTO_TEST_CASE(round_trips) {
   BOOST_CHECK_EQUAL(std::distance(fs::directory_iterator(path), {}), 1);  // no temporary is left
 }
 
+BOOST_AUTO_TEST_CASE(from_memory_as_from_a_file) {
+  const std::string whole = file(header("<f4", "(2,)"), "\1\2\3\4\5\6\7\10");
+  const auto from_memory = [](const std::string& bytes) { return io::load_npy(std::as_bytes(std::span(bytes)), "it"); };
+  BOOST_CHECK(from_memory(whole).data == io::load_npy(write(whole)).data);
+  for (std::size_t n = 0; n < whole.size(); ++n)
+    BOOST_CHECK_EXCEPTION(from_memory(whole.substr(0, n)), io::Error,
+                          [](const io::Error& e) { return std::string(e.what()).starts_with("it: "); });
+}
+
 BOOST_AUTO_TEST_CASE(strided_views_are_written_in_their_order) {
   io::Tensor t(f32, {2, 3});
   std::iota(t.as<float>().begin(), t.as<float>().end(), 0.0f);
