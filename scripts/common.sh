@@ -7,7 +7,10 @@ build_packages=(g++ binutils cmake ninja-build libxtensor-dev libxsimd-dev libtb
   nlohmann-json3-dev libcli11-dev libfmt-dev libzip-dev)
 # What only the checks need.
 check_packages=(clang-format-19 python3)
-full_packages=(clang-19 clang-tidy-19 ccache)
+full_packages=(clang-19 clang-tidy-19 libclang-rt-19-dev ccache)
+
+# tests/fuzz/NAME_fuzz.cpp
+fuzz_targets=(safetensors npy npz json)
 
 # Installs those of the named Debian packages that are missing: as root, or through sudo; otherwise says the line to run.
 install_packages() {
