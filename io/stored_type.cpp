@@ -33,12 +33,17 @@ constexpr std::array<TypeInfo, 15> types{{{"BOOL", 1},
 
 // None of these computes with a subnormal operand or result, so that they hold where the CPU flushes those to zero.
 
+/// One of two by a mask instead of a branch: loops over these become vectors.
+std::uint32_t choose(bool first, std::uint32_t a, std::uint32_t b) {
+  const std::uint32_t mask = std::uint32_t{0} - static_cast<std::uint32_t>(first);
+  return (a & mask) | (b & ~mask);
+}
+
 float from_f16(std::uint16_t h) {
   const std::uint32_t sign = (h & 0x8000U) << 16, rest = h & 0x7fffU;
   const float tiny = static_cast<float>(static_cast<std::int32_t>(rest)) * 0x1p-24f;  // of a subnormal f16
-  const std::uint32_t bias = rest >= 0x7c00U ? 224U << 23 : 112U << 23;  // infinities and NaN keep the largest exponent
-  const std::uint32_t bits = rest < 0x400U ? std::bit_cast<std::uint32_t>(tiny) : (rest << 13) + bias;
-  return std::bit_cast<float>(sign | bits);
+  const std::uint32_t bias = choose(rest >= 0x7c00U, 224U << 23, 112U << 23);  // infinities, NaN: the largest exponent
+  return std::bit_cast<float>(sign | choose(rest < 0x400U, std::bit_cast<std::uint32_t>(tiny), (rest << 13) + bias));
 }
 
 float from_bf16(std::uint16_t h) { return std::bit_cast<float>(static_cast<std::uint32_t>(h) << 16); }
@@ -48,10 +53,8 @@ float from_f8_e5m2(std::uint8_t b) { return from_f16(static_cast<std::uint16_t>(
 float from_f8_e4m3(std::uint8_t b) {
   const std::uint32_t sign = (b & 0x80U) << 24, rest = b & 0x7fU;
   const float tiny = static_cast<float>(static_cast<std::int32_t>(rest)) * 0x1p-9f;
-  const std::uint32_t bits = rest == 0x7fU ? 0x7fc00000U
-                             : rest < 8U   ? std::bit_cast<std::uint32_t>(tiny)
-                                           : (rest << 20) + (120U << 23);
-  return std::bit_cast<float>(sign | bits);
+  const std::uint32_t number = choose(rest < 8U, std::bit_cast<std::uint32_t>(tiny), (rest << 20) + (120U << 23));
+  return std::bit_cast<float>(sign | choose(rest == 0x7fU, 0x7fc00000U, number));
 }
 
 template <class T, class F>

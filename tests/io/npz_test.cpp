@@ -98,6 +98,19 @@ BOOST_AUTO_TEST_CASE(round_trips) {
   BOOST_CHECK(io::load_npz(path / "x.npz").empty());
 }
 
+BOOST_AUTO_TEST_CASE(reads_what_numpy_wrote) {
+  const std::filesystem::path corpus = std::filesystem::path(TREADLE_TEST_DATA).parent_path() / "fuzz/corpus/npz";
+  for (const std::string name : {"stored.npz", "deflated.npz"}) {
+    const auto tensors = io::load_npz(corpus / name);
+    BOOST_REQUIRE_EQUAL(tensors.size(), 2);
+    const io::Tensor &a = tensors.at("a"), &ids = tensors.at("ids");
+    BOOST_CHECK(a.dtype == f32 && a.shape == (std::vector<std::int64_t>{2, 3}) && a.as<float>()[5] == 5.0f);
+    BOOST_CHECK(ids.dtype == i64 && ids.as<std::int64_t>()[1] == 2);
+  }
+  BOOST_CHECK_EQUAL(io::load_npz(corpus / "zeros.npz").at("layer/ü").size(), 500);
+  BOOST_CHECK(io::load_npz(corpus / "none.npz").empty());
+}
+
 BOOST_AUTO_TEST_CASE(refuses_each_malformed_archive) {
   const std::string file = npy(numbers());
   BOOST_CHECK_EQUAL(read(archive({stored("a.npy", file), stored("b.npy", file)})).size(), 2);
