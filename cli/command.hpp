@@ -18,5 +18,6 @@ Command add_verify(CLI::App& app);
 Command add_explain(CLI::App& app);
 Command add_backends(CLI::App& app);
 Command add_peak(CLI::App& app);
+Command add_tokenize(CLI::App& app);  // where the tokenizers are built
 
 }  // namespace treadle::cli

@@ -1,5 +1,5 @@
 // treadle: compare attention variants, verify backends against cases, explain models, show backends and the machine's
-// peak.
+// peak, turn text into token ids.
 //
 // Exit codes: 0 done; 1 a case failed (verify); 2 the command line or its files are wrong: one sentence on stderr says
 // what would be right; 130 interrupted.
@@ -86,8 +86,12 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", fmt::format("treadle {} ({}, {})", version(), commit(), compiler()));
   app.require_subcommand(1);
   app.footer("`treadle COMMAND --help` shows the options of a command.");
-  const std::vector<Command> commands = {add_compare(app), add_verify(app), add_explain(app), add_backends(app),
-                                         add_peak(app)};
+  const std::vector<Command> commands = {add_compare(app),  add_verify(app), add_explain(app),
+                                         add_backends(app), add_peak(app),
+#ifdef TREADLE_TEXT
+                                         add_tokenize(app)
+#endif
+  };
   std::string command;
   try {
     app.parse(argc, argv);

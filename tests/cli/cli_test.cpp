@@ -415,4 +415,30 @@ BOOST_AUTO_TEST_CASE(backends_are_listed) {
     BOOST_TEST(has(o.out, name));
 }
 
+BOOST_AUTO_TEST_CASE(tokenize) {
+  if (!has(run("--help").out, "tokenize")) return;  // built without tokenizers
+  const std::string folder = std::string(TREADLE_TEST_DATA) + "/tokenizers/",
+                    option = "tokenize --tokenizer '" + folder;
+  const Folder work;
+  std::ofstream(work / "text") << "God said\n\nlight\r\n";
+  const Outcome ids = run(option + "gpt2' '" + work / "text" + "'");
+  BOOST_TEST(ids.code == 0);
+  BOOST_TEST(std::count(ids.out.begin(), ids.out.end(), '\n') == 3);
+  std::ofstream(work / "ids") << ids.out;
+  BOOST_TEST(run(option + "gpt2' --decode - <'" + work / "ids" + "'").out == "God said\n\nlight\n");
+  BOOST_TEST(
+      has(run(option + "word_piece' --tokens '" + work / "text" + "'").out, "[CLS] god said [SEP]\n[CLS] [SEP]\n"));
+  BOOST_TEST(has(run(option + "word_piece' --tokens --plain '" + work / "text" + "'").out, "god said\n\n"));
+  BOOST_TEST(has(run(option + "word_piece' --tokens --max-length 3 '" + work / "text" + "'").out, "[CLS] god [SEP]\n"));
+  std::ofstream(work / "bad") << "fine\nnot \xFF\n";
+  check_refused(option + "gpt2' '" + work / "bad" + "'", "line 2: the text is not UTF-8: byte 0xff at offset 4");
+  std::ofstream(work / "bad") << "1 2 99999\n";
+  check_refused(option + "gpt2' --decode '" + work / "bad" + "'", "id 99999 is outside the vocabulary");
+  std::ofstream(work / "bad") << "1 x\n";
+  check_refused(option + "gpt2' --decode '" + work / "bad" + "'", "an id is 'x'");
+  check_refused(option + "gpt2' --decode --tokens", "leave it out with --decode");
+  check_refused(option + "minilm' -", "holds no tokenizer; looked for tokenizer.json");
+  check_refused("tokenize", "--tokenizer is required");
+}
+
 BOOST_AUTO_TEST_SUITE_END()
