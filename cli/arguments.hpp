@@ -2,6 +2,8 @@
 // Values of options: parsed with a sentence that says what would be right. All throw Error, which ends the program
 // with 2.
 
+#include <treadle/io/nearest.hpp>
+
 #include <cstdint>
 #include <span>
 #include <string>
@@ -12,8 +14,7 @@ namespace treadle::cli {
 
 /// "a, b, c"
 std::string join(std::span<const std::string> words, std::string_view separator = ", ");
-/// The word most like `text`, or "" if none is close: "did you mean …?".
-std::string nearest(std::string_view text, std::span<const std::string> words);
+using io::nearest;
 
 /// Split at commas, blanks around the parts dropped; empty parts are kept.
 std::vector<std::string> split(std::string_view text, char separator = ',');

@@ -18,6 +18,8 @@ Command add_verify(CLI::App& app);
 Command add_explain(CLI::App& app);
 Command add_backends(CLI::App& app);
 Command add_peak(CLI::App& app);
-Command add_tokenize(CLI::App& app);  // where the tokenizers are built
+Command add_run(CLI::App& app);
+Command add_tokenize(CLI::App& app);  // this and the next where the tokenizers are built
+Command add_embed(CLI::App& app);
 
 }  // namespace treadle::cli

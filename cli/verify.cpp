@@ -10,6 +10,7 @@
 #include <treadle/backends/error.hpp>
 #include <treadle/backends/kernel.hpp>
 #include <treadle/backends/reference/reference.hpp>
+#include <treadle/models/checkpoint.hpp>
 #include <treadle/passes/pipeline.hpp>
 
 #include <fmt/format.h>
@@ -40,6 +41,7 @@ struct Prepared {
   io::Case test;
   std::vector<std::pair<const io::Call*, CallGraph>> calls;
   std::vector<std::string> not_supported;
+  std::optional<models::LoadedModel> model;  ///< of a folder with a checkpoint: what its call runs
 };
 
 using Results = std::map<std::string, reference::Array<double>>;
@@ -193,6 +195,19 @@ double worst(const reference::Array<double>& got, const io::Expected& e, io::Tol
   return largest;
 }
 
+/// A checkpoint's model with a case's inputs.
+Results run_checkpoint(const models::LoadedModel& loaded, const io::Call& call, const Target& target) {
+  BoundModel model = loaded.bind({.backend = target.backend,
+                                  .isa = target.backend == "reference" ? "" : std::string_view(target.isa),
+                                  .float64 = target.float64});
+  Results r;
+  for (const auto& [name, tensor] : models::run_model(model, loaded, call.inputs)) {
+    const io::Tensor numbers = io::to_f64(tensor);
+    r[name] = {tensor.shape, {numbers.as<double>().begin(), numbers.as<double>().end()}};
+  }
+  return r;
+}
+
 struct Counts {
   int passed = 0, failed = 0, not_supported = 0, skipped = 0;
 };
@@ -207,10 +222,15 @@ void run_on(const Prepared& p, const Target& target, Counts& counts) {
   std::string problem;
   for (const auto& [call, graph] : p.calls) {
     try {
-      const Results results = target.float64 ? run_float64(graph) : run_float32(graph, target);
+      const Results results = p.model          ? run_checkpoint(*p.model, *call, target)
+                              : target.float64 ? run_float64(graph)
+                                               : run_float32(graph, target);
       for (const io::Expected& e : call->outputs) {
         const auto got = results.find(e.name);
-        if (got == results.end()) continue;
+        if (got == results.end()) {
+          if (p.model && e.required) problem = fmt::format("the model has no output '{}'", e.name);
+          continue;
+        }
         if (without_ones(got->second.shape) != without_ones(e.want.shape)) {
           problem = fmt::format("{} of {} has shape {} instead of {}", e.name, call->op,
                                 io::shape_text(got->second.shape), io::shape_text(e.want.shape));
@@ -244,8 +264,16 @@ bool run_files(const Prepared& p, Counts& counts) {
 }
 
 Prepared prepare(const std::filesystem::path& path) {
-  Prepared p{io::load_case(path), {}, {}};
+  Prepared p{io::load_case(path), {}, {}, {}};
   if (!p.test.numeric) return p;
+  if (std::filesystem::exists(path / "config.json")) {
+    const io::Call& call = p.test.calls.front();
+    models::LoadOptions options;
+    for (const auto& input : call.inputs) options.given_inputs.push_back(input.first);
+    p.model = models::load_checkpoint(path, options);
+    p.calls.emplace_back(&call, CallGraph{});
+    return p;
+  }
   for (const io::Call& call : p.test.calls) {
     try {
       p.calls.emplace_back(&call, graph_of(call));

@@ -1,0 +1,106 @@
+// `treadle embed`: sentence vectors of lines of text, and the lines nearest to a query.
+
+#include "arguments.hpp"
+#include "command.hpp"
+#include "embedder.hpp"
+
+#include <treadle/backends/error.hpp>
+#include <treadle/io/file.hpp>
+#include <treadle/io/npy.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <numeric>
+
+#include <unistd.h>
+
+namespace treadle::cli {
+
+namespace {
+
+struct EmbedOptions {
+  std::string checkpoint, output, query, backend = "tbb", isa;
+  std::vector<std::string> files;
+  std::int64_t batch = 32, threads = 0, top = 5;
+};
+
+std::vector<std::string> read_lines(const std::vector<std::string>& files) {
+  std::vector<std::string> lines;
+  for (const std::string& file : files) {
+    const std::string content = file == "-" ? std::string(std::istreambuf_iterator<char>(std::cin), {})
+                                            : io::read_text(file);
+    for (std::size_t at = 0; at < content.size();) {
+      const std::size_t end = std::min(content.find('\n', at), content.size());
+      lines.push_back(content.substr(at, end - at));
+      if (lines.back().ends_with('\r')) lines.back().pop_back();
+      at = end + 1;
+    }
+  }
+  return lines;
+}
+
+/// The lines whose vectors lie nearest to the query's, by the cosine.
+void print_nearest(const std::vector<std::string>& lines, const std::vector<float>& vectors,
+                   const std::vector<float>& query, std::int64_t top) {
+  std::vector<double> cosine(lines.size());
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    cosine[i] = std::inner_product(query.begin(), query.end(),
+                                   vectors.begin() + static_cast<std::ptrdiff_t>(i * query.size()), 0.0);
+  std::vector<std::size_t> order(lines.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return cosine[a] > cosine[b]; });
+  order.resize(std::min(order.size(), static_cast<std::size_t>(top)));
+  for (const std::size_t i : order) fmt::print("{:6.3f}  {:>6}  {}\n", cosine[i], i + 1, lines[i]);
+}
+
+int run(const EmbedOptions& o) {
+  if (o.output.empty() && o.query.empty())
+    throw Error("say what to do with the vectors: --output FILE.npy keeps them, --query TEXT shows the nearest lines");
+  const std::string backend = parse_backend(o.backend), isa = parse_isa(o.isa);
+  Embedder embedder(o.checkpoint, {.backend = backend, .isa = isa, .threads = static_cast<int>(o.threads)});
+  const std::vector<std::string> lines = read_lines(o.files.empty() ? std::vector<std::string>{"-"} : o.files);
+  if (lines.empty()) throw Error("there is no text: each line is a sentence");
+  const bool live = isatty(fileno(stderr)) == 1;
+  const auto progress = [&](std::size_t done) {
+    if (live) fmt::print(stderr, "\r{} of {} lines", done, lines.size());
+    if (live && done == lines.size()) fmt::print(stderr, "\n");
+  };
+  const std::vector<float> vectors = embedder.embed(lines, o.batch, progress);
+  if (!o.output.empty()) {
+    const std::int64_t shape[] = {static_cast<std::int64_t>(lines.size()), embedder.width()};
+    io::save_npy(o.output, dense_view(const_cast<float*>(vectors.data()), f32, shape));
+    fmt::print("{} f32 [{}, {}]\n", o.output, shape[0], shape[1]);
+  }
+  if (!o.query.empty()) print_nearest(lines, vectors, embedder.embed({o.query}), o.top);
+  return 0;
+}
+
+}  // namespace
+
+Command add_embed(CLI::App& app) {
+  const auto o = std::make_shared<EmbedOptions>();
+  CLI::App* sub = app.add_subcommand("embed", "Sentence vectors of lines of text, and the lines nearest to a query.");
+  sub->add_option("--checkpoint", o->checkpoint, "Folder of a BERT checkpoint with its tokenizer")
+      ->required()
+      ->type_name("DIR");
+  sub->add_option("FILE", o->files, "Text files, a sentence a line; - or none for standard input");
+  sub->add_option("--output", o->output, "Keep the vectors, f32 [lines, width], each of length 1")->type_name("FILE.npy");
+  sub->add_option("--query", o->query, "Show the lines nearest to this text, by the cosine")->type_name("TEXT");
+  sub->add_option("--top", o->top, "So many of them (5)")->check(CLI::Range(1, 1 << 30))->type_name("N");
+  sub->add_option("--batch", o->batch, "Texts of equal length that run at once (32)")
+      ->check(CLI::Range(1, 65536))
+      ->type_name("N");
+  sub->add_option("--backend", o->backend, "reference, simd or tbb (default)")->type_name("NAME");
+  sub->add_option("--isa", o->isa, "One of `treadle backends`; the best by default")->type_name("NAME");
+  sub->add_option("--threads", o->threads, "Threads of tbb; 0: all (default)")
+      ->check(CLI::Range(0, 4096))
+      ->type_name("N");
+  return {sub, [o] { return run(*o); }};
+}
+
+}  // namespace treadle::cli

@@ -1,0 +1,59 @@
+#pragma once
+// How published architectures are read: from the keys of a config.json to a graph, the names of its parameters in the
+// checkpoint, and what inputs stand for if they are not given. Not installed, as config.hpp.
+
+#include <treadle/graph/graph.hpp>
+#include <treadle/models/checkpoint.hpp>
+#include <treadle/models/config.hpp>
+#include <treadle/models/names.hpp>
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace treadle::models {
+
+struct Description {
+  Graph graph;
+  std::vector<NameRule> names;
+  /// What published names may begin with, or not: "bert." stands before all but the heads' parameters, where the
+  /// checkpoint is of a model with a head.
+  std::string prefix;
+  /// Tensors that checkpoints hold and the model does not need: buffers, and copies of tied weights. Patterns with *.
+  std::vector<std::string> unused;
+  std::vector<InputDefault> defaults;
+};
+
+/// What a model's reader asks of the checkpoint and its caller.
+struct Request {
+  const Config& config;
+  const LoadOptions& options;
+  /// Whether the checkpoint has a tensor of this published name, with or without the prefix.
+  std::function<bool(std::string_view prefix, std::string_view name)> has;
+
+  /// Whether the caller will give this input.
+  bool given(std::string_view input) const;
+};
+
+struct Architecture {
+  std::string_view model_type;  ///< of config.json
+  std::string_view summary;
+  Description (*describe)(const Request&);
+};
+
+Description describe_bert(const Request&);
+Description describe_roberta(const Request&);
+Description describe_longformer(const Request&);
+Description describe_gpt2(const Request&);
+Description describe_llama(const Request&);
+Description describe_mistral(const Request&);
+Description describe_qwen2(const Request&);
+Description describe_t5(const Request&);
+Description describe_vit(const Request&);
+
+/// The list: adding a model adds its file and a line here (architectures.cpp).
+std::span<const Architecture> architectures();
+
+}  // namespace treadle::models

@@ -1,0 +1,26 @@
+#include <treadle/models/architecture.hpp>
+
+#include <algorithm>
+
+namespace treadle::models {
+
+std::span<const Architecture> architectures() {
+  static constexpr Architecture all[] = {
+      {"bert", "encoder; masked language and next sentence heads", describe_bert},
+      {"roberta", "encoder; masked language head", describe_roberta},
+      {"longformer", "encoder with windows and global tokens", describe_longformer},
+      {"gpt2", "decoder with learned positions", describe_gpt2},
+      {"llama", "decoder with rotary positions, grouped heads, SwiGLU", describe_llama},
+      {"mistral", "the same with a sliding window", describe_mistral},
+      {"qwen2", "the same with biases of queries, keys and values", describe_qwen2},
+      {"t5", "encoder–decoder with relative biases", describe_t5},
+      {"vit", "image classification", describe_vit},
+  };
+  return all;
+}
+
+bool Request::given(std::string_view input) const {
+  return std::find(options.given_inputs.begin(), options.given_inputs.end(), input) != options.given_inputs.end();
+}
+
+}  // namespace treadle::models
