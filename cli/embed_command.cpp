@@ -32,8 +32,8 @@ struct EmbedOptions {
 std::vector<std::string> read_lines(const std::vector<std::string>& files) {
   std::vector<std::string> lines;
   for (const std::string& file : files) {
-    const std::string content = file == "-" ? std::string(std::istreambuf_iterator<char>(std::cin), {})
-                                            : io::read_text(file);
+    const std::string content =
+        file == "-" ? std::string(std::istreambuf_iterator<char>(std::cin), {}) : io::read_text(file);
     for (std::size_t at = 0; at < content.size();) {
       const std::size_t end = std::min(content.find('\n', at), content.size());
       lines.push_back(content.substr(at, end - at));
@@ -53,8 +53,11 @@ void print_nearest(const std::vector<std::string>& lines, const std::vector<floa
                                    vectors.begin() + static_cast<std::ptrdiff_t>(i * query.size()), 0.0);
   std::vector<std::size_t> order(lines.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return cosine[a] > cosine[b]; });
-  order.resize(std::min(order.size(), static_cast<std::size_t>(top)));
+  const auto shown = static_cast<std::ptrdiff_t>(std::min(order.size(), static_cast<std::size_t>(top)));
+  std::partial_sort(order.begin(), order.begin() + shown, order.end(), [&](std::size_t i, std::size_t j) {
+    return cosine[i] != cosine[j] ? cosine[i] > cosine[j] : i < j;
+  });
+  order.resize(static_cast<std::size_t>(shown));
   for (const std::size_t i : order) fmt::print("{:6.3f}  {:>6}  {}\n", cosine[i], i + 1, lines[i]);
 }
 
@@ -89,7 +92,8 @@ Command add_embed(CLI::App& app) {
       ->required()
       ->type_name("DIR");
   sub->add_option("FILE", o->files, "Text files, a sentence a line; - or none for standard input");
-  sub->add_option("--output", o->output, "Keep the vectors, f32 [lines, width], each of length 1")->type_name("FILE.npy");
+  sub->add_option("--output", o->output, "Keep the vectors, f32 [lines, width], each of length 1")
+      ->type_name("FILE.npy");
   sub->add_option("--query", o->query, "Show the lines nearest to this text, by the cosine")->type_name("TEXT");
   sub->add_option("--top", o->top, "So many of them (5)")->check(CLI::Range(1, 1 << 30))->type_name("N");
   sub->add_option("--batch", o->batch, "Texts of equal length that run at once (32)")

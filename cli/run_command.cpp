@@ -26,7 +26,8 @@ struct Typed {
 /// NAME.npy for every input, except what a case folder holds as results.
 std::map<std::string, io::Tensor> read_inputs(const fs::path& folder) {
   std::error_code code;
-  if (!fs::is_directory(folder, code)) throw Error(folder.string() + ": is no folder; inputs are NAME.npy files in one");
+  if (!fs::is_directory(folder, code))
+    throw Error(folder.string() + ": is no folder; inputs are NAME.npy files in one");
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder))
     if (entry.path().extension() == ".npy" && entry.path().stem().string().rfind("expected_", 0) != 0)
@@ -44,8 +45,8 @@ int run(const Typed& t) {
   models::LoadOptions options;
   for (const auto& input : inputs) options.given_inputs.push_back(input.first);
   const models::LoadedModel loaded = models::load_checkpoint(t.checkpoint, options);
-  BoundModel model = loaded.bind(
-      {.backend = backend, .isa = isa, .threads = static_cast<int>(t.threads), .float64 = t.float64});
+  BoundModel model =
+      loaded.bind({.backend = backend, .isa = isa, .threads = static_cast<int>(t.threads), .float64 = t.float64});
   const auto results = models::run_model(model, loaded, std::move(inputs));
   std::error_code code;
   fs::create_directories(t.output, code);
@@ -75,7 +76,9 @@ Command add_run(CLI::App& app) {
       ->type_name("DIR");
   sub->add_option("--backend", t.backend, "reference, simd or tbb (default)")->type_name("NAME");
   sub->add_option("--isa", t.isa, "One of `treadle backends`; the best by default")->type_name("NAME");
-  sub->add_option("--threads", t.threads, "Threads of tbb; 0: all (default)")->check(CLI::Range(0, 4096))->type_name("N");
+  sub->add_option("--threads", t.threads, "Threads of tbb; 0: all (default)")
+      ->check(CLI::Range(0, 4096))
+      ->type_name("N");
   sub->add_flag("--float64", t.float64, "Compute in float64; reference only");
   return {sub, [] { return run(t); }};
 }

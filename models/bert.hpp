@@ -9,22 +9,23 @@ struct BertConfig {
   std::int64_t vocabulary = 30522, width = 768, layers = 12, heads = 12, hidden = 3072, positions = 512, segments = 2;
   activation function = gelu;
   double eps = 1e-12;
-  bool padding = true;                ///< takes attention_mask [batch, seq]
-  bool given_positions = false;       ///< takes position_ids [batch, seq]: RoBERTa counts over what is no padding
-  bool pooler = false;                ///< output `pooled` [batch, width]: tanh of a projection of the first token
-  bool masked_language = false;       ///< output `prediction_logits` [batch, seq, vocabulary]
-  bool tied = true;                   ///< its last matrix is the table of embeddings
-  bool next_sentence = false;         ///< output `seq_relationship_logits` [batch, 2]; needs the pooler
-  bool every_layer = false;           ///< output `layers` [layers, batch, seq, width]: the hidden states
+  bool padding = true;           ///< takes attention_mask [batch, seq]
+  bool given_positions = false;  ///< takes position_ids [batch, seq]: RoBERTa counts over what is no padding
+  bool pooler = false;           ///< output `pooled` [batch, width]: tanh of a projection of the first token
+  bool masked_language = false;  ///< output `prediction_logits` [batch, seq, vocabulary]
+  bool tied = true;              ///< its last matrix is the table of embeddings
+  bool next_sentence = false;    ///< output `seq_relationship_logits` [batch, 2]; needs the pooler
+  bool every_layer = false;      ///< output `layers` [layers, batch, seq, width]: the hidden states
   std::string_view head = "cls.predictions.transform";  ///< where the masked language head keeps its parameters
-  AttentionVariant attention{};       ///< of every layer
+  AttentionVariant attention{};                         ///< of every layer
 };
 
 /// Token, segment and position embeddings, and their norm.
 constexpr Node bert_embeddings(Builder& g, Node table, const BertConfig& c) {
   const Node ids = g.input("input_ids", i32, {batch, seq}), segments = g.input("token_type_ids", i32, {batch, seq});
   const Node words = embedding_with(table, ids);
-  Node x = words + embedding("embeddings.token_type_embeddings", segments, {.vocabulary = c.segments, .width = c.width});
+  Node x =
+      words + embedding("embeddings.token_type_embeddings", segments, {.vocabulary = c.segments, .width = c.width});
   if (c.given_positions) {
     const Node positions = g.input("position_ids", i32, {batch, seq});
     x = x + embedding("embeddings.position_embeddings", positions, {.vocabulary = c.positions, .width = c.width});
@@ -63,12 +64,12 @@ constexpr void bert_heads(Builder& g, Node x, Node table, const BertConfig& c) {
 constexpr Graph bert(const BertConfig& c) {
   Builder g;
   if (c.padding) g.input("attention_mask", i32, {batch, seq});
-  const Node table = g.parameter("embeddings.word_embeddings.weight", {g.dim_number(c.vocabulary), g.dim_number(c.width)});
+  const Node table =
+      g.parameter("embeddings.word_embeddings.weight", {g.dim_number(c.vocabulary), g.dim_number(c.width)});
   const Node embedded = bert_embeddings(g, table, c);
   const RepeatResult r = repeat("encoder.layer", c.layers, embedded, [&](Iteration& it, Node x) {
     const Node a = self_attention(
-        "attention", x,
-        {.heads = c.heads, .mask = with_padding(std::nullopt, c.padding), .variant = c.attention});
+        "attention", x, {.heads = c.heads, .mask = with_padding(std::nullopt, c.padding), .variant = c.attention});
     const Node y = bert_layer(x, a, c);
     if (c.every_layer) it.side("layers", y);
     return y;

@@ -63,7 +63,8 @@ class Tensors {
 };
 
 /// Where a parameter of shape `want` lies in a tensor of shape `have`; no data if it does not fit. Strides are those of
-/// a dense tensor, turned around for a transposed matrix; trailing dims may be folded into one (a convolution's weight).
+/// a dense tensor, turned around for a transposed matrix; trailing dims may be folded into one (a convolution's
+/// weight).
 TensorView place(const std::vector<std::int64_t>& want, const std::vector<std::int64_t>& have, const Published& p) {
   TensorView v = dense_view(nullptr, f32, want);
   std::vector<std::int64_t> whole = want;
@@ -169,8 +170,9 @@ Opened open(const fs::path& folder, const LoadOptions& options) {
   o.description = a.describe({o.config, options, has});
   const Graph& g = o.description.graph;
   if (g.error)
-    throw Error((folder / "config.json").string() + ": gives no model: " + std::string(g.strings[g.error.leaf]) + " has " +
-                std::string(g.strings[g.error.got]) + " instead of " + std::string(g.strings[g.error.expected]));
+    throw Error((folder / "config.json").string() + ": gives no model: " + std::string(g.strings[g.error.leaf]) +
+                " has " + std::string(g.strings[g.error.got]) + " instead of " +
+                std::string(g.strings[g.error.expected]));
   return o;
 }
 
@@ -212,6 +214,23 @@ io::Tensor default_of(const InputDefault& d, const io::Tensor& like) {
   return t;
 }
 
+/// Ids that are looked up in a table lie in it: said here with the id, before anything runs.
+void check_ids(GraphView g, const std::map<std::string, io::Tensor>& inputs) {
+  for (std::int32_t n = 0; n < g.size(); ++n) {
+    const op kind = g.nodes[static_cast<std::size_t>(n)].op;
+    if (kind != op::embedding && kind != op::embedding_sum) continue;
+    const Value table = g.inputs(n)[0], ids = g.inputs(n)[1];
+    const auto rows = g.dims.constant(g.shape(table)[0]);
+    if (!rows || g.nodes[static_cast<std::size_t>(ids.node)].op != op::input) continue;
+    const auto given = inputs.find(std::string(g.leaf(ids.node)));
+    if (given == inputs.end() || given->second.dtype != i32) continue;
+    for (const std::int32_t id : given->second.as<std::int32_t>())
+      if (id < 0 || id >= *rows)
+        throw Error("the input '" + given->first + "' holds " + std::to_string(id) + "; ids are 0 to " +
+                    std::to_string(*rows - 1));
+  }
+}
+
 }  // namespace
 
 LoadedModel load_checkpoint(const fs::path& folder, const LoadOptions& options) {
@@ -242,7 +261,7 @@ std::map<std::string, io::Tensor> run_model(BoundModel& model, const LoadedModel
   for (const auto& [name, tensor] : inputs) {
     if (std::any_of(wanted.begin(), wanted.end(), [&](const Port& p) { return p.name == name; })) continue;
     std::string names;
-    for (const Port& p : wanted) names += (names.empty() ? "" : ", ") + p.name;
+    for (const Port& p : wanted) names.append(names.empty() ? "" : ", ").append(p.name);
     throw Error("the model has no input '" + name + "'; its inputs are " + names);
   }
   for (const Port& p : wanted) {
@@ -275,6 +294,7 @@ std::map<std::string, io::Tensor> run_model(BoundModel& model, const LoadedModel
                     std::to_string(at->second) + " in another input");
     }
   }
+  check_ids(g, inputs);
   std::vector<NamedSize> dims;
   for (const auto& [name, size] : sizes) dims.push_back({name, size});
   model.bind_dims(dims);

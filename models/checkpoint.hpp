@@ -24,7 +24,7 @@ namespace treadle::models {
 struct LoadOptions {
   /// Names of the inputs that runs will give; a model takes no padding mask and counts positions itself unless asked.
   /// Empty: what the model needs, without padding.
-  std::vector<std::string> given_inputs;
+  std::vector<std::string> given_inputs{};
   /// In the place of the model's own attention (of the encoder, of an encoder–decoder).
   AttentionVariant attention{};
   bool cache = false;        ///< decoders: keys and values in states (models/decoder.hpp)
@@ -34,8 +34,8 @@ struct LoadOptions {
 /// What an input is if it is not given.
 struct InputDefault {
   enum class Kind : std::uint8_t { zeros, ones, positions_after_padding } kind = Kind::zeros;
-  std::string input, like;          ///< its shape is that of the input `like`
-  std::int64_t padding_index = 0;   ///< positions_after_padding: ids of `like` that are padding
+  std::string input, like;         ///< its shape is that of the input `like`
+  std::int64_t padding_index = 0;  ///< positions_after_padding: ids of `like` that are padding
 };
 
 struct LoadedModel {

@@ -1,6 +1,6 @@
 #pragma once
-// What decoder-only models share: their inputs, with or without padding and a cache, and attention that reads and writes
-// the cache.
+// What decoder-only models share: their inputs, with or without padding and a cache, and attention that reads and
+// writes the cache.
 
 #include <treadle/models/padding.hpp>
 
@@ -61,8 +61,9 @@ class Decoder {
       k = append(it.state("k_cache", f32, {batch, kv_heads, capacity, head_dim}), k, 2, past(), where);
       v = append(it.state("v_cache", f32, {batch, kv_heads, capacity, head_dim}), v, 2, past(), where);
     }
-    const Node y = attend(o.variant, {q, k, v, x, x},
-                          {.mask = with_padding(o.mask, inputs_.padding), .bias = o.score_bias, .scale = o.scale}, where);
+    const Node y =
+        attend(o.variant, {q, k, v, x, x},
+               {.mask = with_padding(o.mask, inputs_.padding), .bias = o.score_bias, .scale = o.scale}, where);
     const Node out = linear("out", merge_heads(y, where), {.width = width, .bias = o.out_bias}, where);
     g.pop_scope();
     return out;

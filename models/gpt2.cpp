@@ -25,12 +25,9 @@ Description describe_gpt2(const Request& r) {
   Description d;
   d.graph = gpt2(m);
   // Conv1D: [in, out]; queries, keys and values in one.
-  d.names = {{"h.*.attn.q.*", "h.*.attn.c_attn.*", true, 0, 3},
-             {"h.*.attn.k.*", "h.*.attn.c_attn.*", true, 1, 3},
-             {"h.*.attn.v.*", "h.*.attn.c_attn.*", true, 2, 3},
-             {"h.*.attn.out.*", "h.*.attn.c_proj.*", true},
-             {"h.*.mlp.up.*", "h.*.mlp.c_fc.*", true},
-             {"h.*.mlp.down.*", "h.*.mlp.c_proj.*", true}};
+  d.names = {{"h.*.attn.q.*", "h.*.attn.c_attn.*", true, 0, 3}, {"h.*.attn.k.*", "h.*.attn.c_attn.*", true, 1, 3},
+             {"h.*.attn.v.*", "h.*.attn.c_attn.*", true, 2, 3}, {"h.*.attn.out.*", "h.*.attn.c_proj.*", true},
+             {"h.*.mlp.up.*", "h.*.mlp.c_fc.*", true},          {"h.*.mlp.down.*", "h.*.mlp.c_proj.*", true}};
   d.prefix = "transformer.";
   d.unused = {"*h.*.attn.bias", "*h.*.attn.masked_bias"};
   if (m.tied) d.unused.emplace_back("lm_head.weight");

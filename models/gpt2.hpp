@@ -15,8 +15,8 @@ struct Gpt2Config {
   AttentionVariant attention{};
 };
 
-/// Inputs as `inputs` asks (decoder.hpp). Outputs `hidden` [batch, seq, width] after the last norm, and `logits` [batch,
-/// seq, vocabulary].
+/// Inputs as `inputs` asks (decoder.hpp). Outputs `hidden` [batch, seq, width] after the last norm, and `logits`
+/// [batch, seq, vocabulary].
 constexpr Graph gpt2(const Gpt2Config& c) {
   Builder g;
   const Decoder d(g, c.inputs);

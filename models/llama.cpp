@@ -42,9 +42,8 @@ LlamaConfig read(const Request& r) {
   m.hidden = c.integer("intermediate_size");
   m.function = c.function_or("hidden_act", "silu");
   m.eps = c.number_or("rms_norm_eps", 1e-6);
-  m.rope_base = c.number_or("rope_theta", c.has("rope_parameters")
-                                              ? c.object("rope_parameters").number_or("rope_theta", 10000)
-                                              : 10000);
+  m.rope_base = c.number_or(
+      "rope_theta", c.has("rope_parameters") ? c.object("rope_parameters").number_or("rope_theta", 10000) : 10000);
   m.scaling = scaling_of(c, c.integer_or("max_position_embeddings", 2048));
   m.tied = c.flag_or("tie_word_embeddings", false);
   m.inputs = {r.given("attention_mask"), r.given("position_ids"), r.options.cache};

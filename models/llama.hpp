@@ -1,6 +1,6 @@
 #pragma once
-// Llama and its relatives: RMS norms, rotary positions, grouped heads, SwiGLU (Touvron et al. 2023); with a sliding window
-// Mistral (Jiang et al. 2023), with biases of the projections Qwen2 (Yang et al. 2024).
+// Llama and its relatives: RMS norms, rotary positions, grouped heads, SwiGLU (Touvron et al. 2023); with a sliding
+// window Mistral (Jiang et al. 2023), with biases of the projections Qwen2 (Yang et al. 2024).
 
 #include <treadle/models/decoder.hpp>
 
@@ -12,15 +12,15 @@ struct LlamaConfig {
   double eps = 1e-6, rope_base = 10000;
   RopeScaling scaling{};
   bool qkv_bias = false, out_bias = false, mlp_bias = false;
-  std::int64_t window = 0;         ///< keys that a query sees, itself among them; 0: all up to it
-  std::int64_t dense_layers = 0;   ///< the first so many layers have no window (Qwen2's max_window_layers)
-  bool tied = false;               ///< the last matrix is the table of embeddings
+  std::int64_t window = 0;        ///< keys that a query sees, itself among them; 0: all up to it
+  std::int64_t dense_layers = 0;  ///< the first so many layers have no window (Qwen2's max_window_layers)
+  bool tied = false;              ///< the last matrix is the table of embeddings
   DecoderInputs inputs{};
   AttentionVariant attention{};
 };
 
-/// Inputs as `inputs` asks (decoder.hpp). Outputs `hidden` [batch, seq, width] after the last norm, and `logits` [batch,
-/// seq, vocabulary].
+/// Inputs as `inputs` asks (decoder.hpp). Outputs `hidden` [batch, seq, width] after the last norm, and `logits`
+/// [batch, seq, vocabulary].
 constexpr Graph llama(const LlamaConfig& c) {
   Builder g;
   const Decoder d(g, c.inputs);
@@ -29,9 +29,10 @@ constexpr Graph llama(const LlamaConfig& c) {
   std::optional<Mask> mask = causal;
   if (c.window > 0) {
     const std::int64_t dense = c.dense_layers, back = c.window - 1;
-    mask = dense == 0 ? causal & window(back, 0)
-                      : causal & (window(back, 0) |
-                                  mask_mod([dense](auto, auto, auto q, auto) { return iteration(q) < dense; }));
+    mask =
+        dense == 0
+            ? causal & window(back, 0)
+            : causal & (window(back, 0) | mask_mod([dense](auto, auto, auto q, auto) { return iteration(q) < dense; }));
   }
   RopeOptions rotary{.base = c.rope_base, .offset = d.past(), .scaling = c.scaling};
   if (c.inputs.given_positions) {

@@ -28,9 +28,9 @@ constexpr Node longformer_attention(std::string_view leaf, Node x, Node half_win
   const auto heads = [&](std::string_view name) { return split_heads(linear(name, x, {.width = c.width}), c.heads); };
   const Mask tokens = unpadded_keys & unpadded_queries;
   const Node q = heads("q"), k = heads("k"), v = heads("v");
-  const Node local = attention(q, k, v,
-                               {.mask = (layer_window | global_keys) & tokens & !global_queries,
-                                .tables = {{"half_windows", half_windows}}});
+  const Node local = attention(
+      q, k, v,
+      {.mask = (layer_window | global_keys) & tokens & !global_queries, .tables = {{"half_windows", half_windows}}});
   const Node q_global = heads("q_global"), k_global = heads("k_global"), v_global = heads("v_global");
   const Node global = attention(q_global, k_global, v_global, {.mask = global_queries & tokens});
   const Node out = linear("out", merge_heads(local + global), {.width = c.width});
@@ -51,7 +51,10 @@ constexpr Graph longformer(const LongformerConfig& c) {
       g.parameter("embeddings.word_embeddings.weight", {g.dim_number(base.vocabulary), g.dim_number(base.width)});
   const Node embedded = bert_embeddings(g, table, base);
   std::vector<double> halves;
-  for (const std::int64_t w : c.windows) halves.push_back(static_cast<double>(w / 2));
+  for (const std::int64_t w : c.windows) {
+    const std::int64_t half = w / 2;
+    halves.push_back(static_cast<double>(half));
+  }
   const Node half_windows = constant(g, {base.layers}, halves, i32);
   const Node x = repeat("encoder.layer", base.layers, embedded, [&](Node y) {
     return bert_layer(y, detail::longformer_attention("attention", y, half_windows, base), base);

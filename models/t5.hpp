@@ -9,11 +9,11 @@ struct T5Config {
   std::int64_t vocabulary = 32128, width = 512, encoder_layers = 6, decoder_layers = 6, heads = 8, head_dim = 64,
                hidden = 2048, buckets = 32, max_distance = 128;
   activation function = relu;
-  bool gated = false;         ///< function(x W0) · (x W1): T5 1.1
+  bool gated = false;  ///< function(x W0) · (x W1): T5 1.1
   double eps = 1e-6;
-  bool tied = true;           ///< the last matrix is the table of embeddings …
-  bool scaled_output = true;  ///< … and the decoder's output is multiplied by 1/√width before it
-  bool padding = true;        ///< takes attention_mask [batch, seq] of the encoder's tokens
+  bool tied = true;              ///< the last matrix is the table of embeddings …
+  bool scaled_output = true;     ///< … and the decoder's output is multiplied by 1/√width before it
+  bool padding = true;           ///< takes attention_mask [batch, seq] of the encoder's tokens
   AttentionVariant attention{};  ///< of the encoder
 };
 
@@ -62,7 +62,8 @@ constexpr Graph t5(const T5Config& c) {
     self.score_bias = decoder_bias;
     cross.mask = keys;
     y = y + self_attention("layer.0.SelfAttention", rms_norm("layer.0.layer_norm", y, {.eps = c.eps}), self);
-    y = y + cross_attention("layer.1.EncDecAttention", rms_norm("layer.1.layer_norm", y, {.eps = c.eps}), memory, cross);
+    y = y +
+        cross_attention("layer.1.EncDecAttention", rms_norm("layer.1.layer_norm", y, {.eps = c.eps}), memory, cross);
     return y + detail::t5_feed_forward("layer.2.DenseReluDense", rms_norm("layer.2.layer_norm", y, {.eps = c.eps}), c);
   });
   x = rms_norm("decoder.final_layer_norm", x, {.eps = c.eps});

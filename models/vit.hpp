@@ -15,8 +15,8 @@ struct VitConfig {
   AttentionVariant attention{};
 };
 
-/// Pixels [batch, channels, image, image] as rows of patches [batch, patches, channels · patch²], each in the order of a
-/// convolution's weight.
+/// Pixels [batch, channels, image, image] as rows of patches [batch, patches, channels · patch²], each in the order of
+/// a convolution's weight.
 constexpr Node patch_rows(Node pixels, std::int64_t channels, std::int64_t image, std::int64_t patch) {
   const std::int64_t side = image / patch;
   const Node blocks = reshape(pixels, {batch, channels, side, patch, side, patch});
@@ -38,8 +38,8 @@ constexpr Graph vit(const VitConfig& c) {
   x = repeat("encoder.layer", c.layers, x, [&](Node y) {
     const Node z = y + self_attention("attention", layer_norm("layernorm_before", y, {.eps = c.eps}),
                                       {.heads = c.heads, .variant = c.attention});
-    return z + ffn("mlp", layer_norm("layernorm_after", z, {.eps = c.eps}),
-                   {.hidden = c.hidden, .activation = c.function});
+    return z +
+           ffn("mlp", layer_norm("layernorm_after", z, {.eps = c.eps}), {.hidden = c.hidden, .activation = c.function});
   });
   g.output("hidden", x);
   const Node normed = layer_norm("layernorm", x, {.eps = c.eps});

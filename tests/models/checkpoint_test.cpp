@@ -1,0 +1,190 @@
+// Published models against the results of their published implementations, and against themselves: padding, caches,
+// static and dynamic, other element types.
+
+#include "support.hpp"
+
+#include <treadle/backends/backend.hpp>
+#include <treadle/backends/model.hpp>
+#include <treadle/models/bert.hpp>
+#include <treadle/models/gpt2.hpp>
+#include <treadle/models/t5.hpp>
+
+namespace treadle::test {
+
+namespace {
+
+constexpr const char* golden_models[] = {"bert", "gpt2", "llama", "longformer", "t5", "vit"};
+
+/// |got − want| over 2e-5 + 2e-4·|want|, the largest.
+double worst(const io::Tensor& got, const io::Tensor& want) {
+  const io::Tensor a = io::to_f64(got), b = io::to_f64(want);
+  BOOST_REQUIRE_EQUAL(a.size(), b.size());
+  double largest = 0;
+  for (std::size_t i = 0; i < a.as<double>().size(); ++i) {
+    const double x = a.as<double>()[i], y = b.as<double>()[i];
+    largest = std::max(largest, std::abs(x - y) / (2e-5 + 2e-4 * std::abs(y)));
+    if (!std::isfinite(x)) largest = std::numeric_limits<double>::infinity();
+  }
+  return largest;
+}
+
+// The sizes of the golden checkpoints.
+struct GoldenBert : Model<[] {
+  return models::bert({.vocabulary = 120,
+                       .width = 48,
+                       .layers = 2,
+                       .heads = 4,
+                       .hidden = 96,
+                       .positions = 64,
+                       .pooler = true,
+                       .masked_language = true,
+                       .next_sentence = true});
+}> {};
+struct GoldenGpt2 : Model<[] {
+  return models::gpt2({.vocabulary = 130, .width = 48, .layers = 2, .heads = 4, .hidden = 192, .positions = 64});
+}> {};
+struct GoldenT5 : Model<[] {
+  return models::t5({.vocabulary = 130,
+                     .width = 48,
+                     .encoder_layers = 2,
+                     .decoder_layers = 2,
+                     .heads = 4,
+                     .head_dim = 12,
+                     .hidden = 96});
+}> {};
+
+/// A static model gives the bits of the one that is read from config.json.
+template <class M>
+void same_as_dynamic(const char* name) {
+  const Tensors inputs = inputs_of(golden(name));
+  const models::LoadedModel loaded = load(golden(name), inputs);
+  const models::LoadedParameters parameters = models::load_parameters(M::source.view(), golden(name));
+  for (const char* backend : {"reference", "simd", "tbb"}) {
+    BoundModel fixed = M::bind(parameters.parameters, {.backend = backend});
+    BoundModel dynamic = loaded.bind({.backend = backend});
+    const Tensors a = models::run_model(fixed, loaded, inputs), b = models::run_model(dynamic, loaded, inputs);
+    BOOST_TEST_CONTEXT(name << " on " << backend) {
+      BOOST_REQUIRE_EQUAL(a.size(), b.size());
+      for (const auto& [output, tensor] : a) BOOST_TEST((tensor.data == b.at(output).data), output);
+    }
+  }
+}
+
+io::Tensor tokens(std::vector<std::int64_t> shape, const std::vector<std::int32_t>& ids) {
+  io::Tensor t(i32, std::move(shape));
+  std::copy(ids.begin(), ids.end(), t.as<std::int32_t>().begin());
+  return t;
+}
+
+/// The rows [first, first + count) of dim 1 of batch element `b`.
+io::Tensor rows(const io::Tensor& t, std::int64_t b, std::int64_t first, std::int64_t count) {
+  io::Tensor r(f32, {count, t.shape[2]});
+  std::copy_n(t.as<float>().begin() + (b * t.shape[1] + first) * t.shape[2], count * t.shape[2], r.as<float>().begin());
+  return r;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(checkpoints)
+
+BOOST_AUTO_TEST_CASE(results_of_the_published_implementations) {
+  for (const char* name : golden_models) {
+    const Tensors inputs = inputs_of(golden(name)), expected = expected_of(golden(name));
+    BOOST_REQUIRE(!expected.empty());
+    const models::LoadedModel loaded = load(golden(name), inputs);
+    BOOST_TEST(loaded.model_type == name);
+    for (const BackendInfo& backend : backends()) {
+      BoundModel model = loaded.bind({.backend = backend.name, .float64 = backend.float64});
+      const Tensors results = models::run_model(model, loaded, inputs);
+      BOOST_TEST_CONTEXT(name << " on " << backend.name) {
+        for (const auto& [output, want] : expected) {
+          BOOST_REQUIRE(results.contains(output));
+          BOOST_TEST(worst(results.at(output), want) < 1, output);
+        }
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(static_models_give_the_same_bits) {
+  same_as_dynamic<GoldenBert>("bert");
+  same_as_dynamic<GoldenGpt2>("gpt2");
+  same_as_dynamic<GoldenT5>("t5");
+}
+
+BOOST_AUTO_TEST_CASE(half_precision_and_shards) {
+  // Values that f16 and bf16 hold give the bits of the f32 file; two shards give those of one.
+  const Tensors inputs = inputs_of(golden("gpt2"));
+  TemporaryFolder f32_folder, f16_folder, sharded;
+  const io::Safetensors from = io::Safetensors::open(golden("gpt2"));
+  std::vector<RawTensor> whole, half, first, second;
+  for (const io::StoredTensor& t : from.tensors()) {
+    RawTensor a{t.name, "F32", t.shape, {}}, b{t.name, "BF16", t.shape, {}};
+    for (std::size_t i = 0; i < t.bytes.size(); i += 4) {
+      const std::byte zero[] = {std::byte{0}, std::byte{0}};
+      a.bytes.insert(a.bytes.end(), zero, zero + 2);
+      a.bytes.insert(a.bytes.end(), t.bytes.begin() + static_cast<std::ptrdiff_t>(i) + 2,
+                     t.bytes.begin() + static_cast<std::ptrdiff_t>(i) + 4);
+      b.bytes.insert(b.bytes.end(), t.bytes.begin() + static_cast<std::ptrdiff_t>(i) + 2,
+                     t.bytes.begin() + static_cast<std::ptrdiff_t>(i) + 4);
+    }
+    (whole.size() % 2 == 0 ? first : second).push_back(a);
+    whole.push_back(std::move(a));
+    half.push_back(std::move(b));
+  }
+  for (const TemporaryFolder* f : {&f32_folder, &f16_folder, &sharded})
+    std::filesystem::copy_file(golden("gpt2") / "config.json", f->path / "config.json");
+  write_safetensors(f32_folder.path / "model.safetensors", whole);
+  write_safetensors(f16_folder.path / "model.safetensors", half);
+  write_safetensors(sharded.path / "a.safetensors", first);
+  write_safetensors(sharded.path / "b.safetensors", second);
+  std::string map;
+  for (const RawTensor& t : first) map += (map.empty() ? "\"" : ",\"") + t.name + "\":\"a.safetensors\"";
+  for (const RawTensor& t : second) map += ",\"" + t.name + "\":\"b.safetensors\"";
+  write_text(sharded.path / "model.safetensors.index.json", "{\"metadata\":{},\"weight_map\":{" + map + "}}");
+  const Tensors want = run(f32_folder.path, inputs);
+  for (const TemporaryFolder* f : {&f16_folder, &sharded})
+    for (const auto& [name, tensor] : run(f->path, inputs)) BOOST_TEST((tensor.data == want.at(name).data), name);
+}
+
+BOOST_AUTO_TEST_CASE(padding_changes_nothing) {
+  // BERT: a short text alone and padded beside a long one.
+  const Tensors alone = run(golden("bert"), {{"input_ids", tokens({1, 3}, {5, 9, 70})}});
+  const Tensors padded = run(golden("bert"), {{"input_ids", tokens({2, 5}, {5, 9, 70, 0, 0, 8, 7, 6, 5, 4})},
+                                              {"attention_mask", tokens({2, 5}, {1, 1, 1, 0, 0, 1, 1, 1, 1, 1})}});
+  BOOST_TEST(worst(rows(padded.at("hidden"), 0, 0, 3), alone.at("hidden")) < 1);
+  // GPT-2 and Llama: padding before the text, with positions that do not count it.
+  for (const char* name : {"gpt2", "llama"}) {
+    const Tensors short_text = run(golden(name), {{"input_ids", tokens({1, 3}, {5, 9, 70})}});
+    const Tensors left = run(golden(name), {{"input_ids", tokens({2, 5}, {1, 1, 5, 9, 70, 8, 7, 6, 5, 4})},
+                                            {"attention_mask", tokens({2, 5}, {0, 0, 1, 1, 1, 1, 1, 1, 1, 1})},
+                                            {"position_ids", tokens({2, 5}, {0, 0, 0, 1, 2, 0, 1, 2, 3, 4})}});
+    BOOST_TEST_CONTEXT(name) { BOOST_TEST(worst(rows(left.at("logits"), 0, 2, 3), short_text.at("logits")) < 1); }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_cache_gives_what_the_whole_sequence_gives) {
+  const std::vector<std::int32_t> ids = {5, 9, 70, 3, 3, 128, 64, 2, 1};
+  for (const char* name : {"gpt2", "llama"}) {
+    const Tensors whole = run(golden(name), {{"input_ids", tokens({1, 9}, ids)}});
+    const models::LoadedModel loaded = models::load_checkpoint(golden(name), {.cache = true});
+    for (const char* backend : {"reference", "simd", "tbb"}) {
+      BoundModel model = loaded.bind({.backend = backend});
+      std::int64_t past = 0;
+      for (const std::int64_t fresh : {4, 1, 3, 1}) {
+        model.bind_dims({{"batch", 1}, {"seq", fresh}, {"past", past}, {"capacity", 16}});
+        const std::vector<std::int32_t> part(ids.begin() + past, ids.begin() + past + fresh);
+        io::Tensor now = tokens({1, fresh}, part), history(i32, {past}), logits(f32, {1, fresh, 130});
+        model.run({{"input_ids", now.view()}, {"history", history.view()}}, {{"logits", logits.view()}});
+        BOOST_TEST_CONTEXT(name << " on " << backend << " after " << past << " tokens") {
+          BOOST_TEST(worst(rows(logits, 0, 0, fresh), rows(whole.at("logits"), 0, past, fresh)) < 1);
+        }
+        past += fresh;
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace treadle::test
