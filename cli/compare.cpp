@@ -2,6 +2,9 @@
 
 #include "accuracy.hpp"
 #include "arguments.hpp"
+#ifdef TREADLE_TEXT
+#include "checkpoint_comparison.hpp"
+#endif
 #include "command.hpp"
 #include "machine.hpp"
 #include "measure.hpp"
@@ -24,7 +27,7 @@ namespace {
 /// What was typed; empty: not given.
 struct Typed {
   std::string variants, lengths, batch, heads, kv_heads, head_dim, backend, isa, threads, seed, repetitions, json, csv,
-      qkv;
+      qkv, checkpoint, text, tokens, passages;
   bool quick = false, list = false;
 };
 
@@ -264,10 +267,51 @@ class Comparison {
   }
 };
 
+#ifdef TREADLE_TEXT
+constexpr std::string_view checkpoint_variants =
+    "window:32,32,window:64,64,window:128,128,longformer:64,1,bigbird:16,3,1,1,linear,performer:64,performer:256,"
+    "performer:1024,pooled:4";
+
+int run_checkpoint(const Typed& t) {
+  if (t.checkpoint.empty() || t.text.empty())
+    throw Error("--checkpoint names the model's folder and --text the text that it reads: give both");
+  if (!t.qkv.empty() || !t.lengths.empty() || !t.heads.empty() || !t.kv_heads.empty() || !t.head_dim.empty())
+    throw Error(
+        "--checkpoint gives heads and sizes itself: leave out --qkv, --lengths, --heads, --kv-heads and --head-dim");
+  CheckpointPlan p;
+  p.folder = t.checkpoint;
+  p.text = t.text;
+  if (!t.seed.empty()) p.seed = static_cast<std::uint64_t>(parse_integer(t.seed, "--seed", 0, INT64_MAX));
+  p.variants = parse_variants(t.variants.empty() ? checkpoint_variants : std::string_view(t.variants), p.seed);
+  if (!t.tokens.empty()) p.tokens = parse_integer(t.tokens, "--tokens", 3, 1 << 20);
+  if (!t.passages.empty()) p.passages = parse_integer(t.passages, "--passages", 2, 20000);
+  if (t.quick && t.passages.empty()) p.passages = 24;
+  if (!t.batch.empty()) p.batch = parse_integer(t.batch, "--batch", 1, 4096);
+  const std::string backend = parse_backend(t.backend.empty() ? "tbb" : t.backend), isa = parse_isa(t.isa);
+  p.bind.backend = backend;
+  p.bind.isa = isa;
+  if (!t.threads.empty()) p.bind.threads = static_cast<int>(parse_integer(t.threads, "--threads", 1, 1024));
+  for (const std::string& path : {t.json, t.csv})
+    if (!path.empty()) require_writable(path);
+  p.json = t.json;
+  p.csv = t.csv;
+  end_when_interrupted("\ntreadle compare: interrupted; the rows that were finished are kept\n");
+  compare_checkpoint(p);
+  return 0;
+}
+#endif
+
 int run(const Typed& typed) {
   if (typed.list) {
     fmt::print("{}", variant_list());
     return 0;
+  }
+  if (!typed.checkpoint.empty() || !typed.text.empty()) {
+#ifdef TREADLE_TEXT
+    return run_checkpoint(typed);
+#else
+    throw Error("--checkpoint needs the tokenizers: build with TREADLE_TEXT=ON");
+#endif
   }
   const Plan plan = plan_of(typed);
   for (const std::int64_t length : plan.lengths) {  // before the first run, not in the middle of the night
@@ -312,6 +356,12 @@ Command add_compare(CLI::App& app) {
   sub->add_option("--csv", t.csv, "Write the rows as CSV, rewritten after every row")->type_name("FILE");
   sub->add_option("--qkv", t.qkv, "Folder with q.npy, k.npy, v.npy: f32 [batch, heads, length, head_dim]")
       ->type_name("DIR");
+  sub->add_option("--checkpoint", t.checkpoint,
+                  "Compare inside a BERT checkpoint instead: its folder, with the tokenizer; needs --text")
+      ->type_name("DIR");
+  sub->add_option("--text", t.text, "The text that the checkpoint reads, cut into passages")->type_name("FILE");
+  sub->add_option("--tokens", t.tokens, "Tokens of a passage (as many as the model was made for)")->type_name("N");
+  sub->add_option("--passages", t.passages, "Passages, from the text's beginning (200)")->type_name("N");
   sub->add_flag("--quick", t.quick, "Lengths up to 2048 and fewer runs");
   sub->add_flag("--list", t.list, "Show the variants: spelling, defaults, pairs, source; measure nothing");
   sub->footer("Variants:\n" + variant_help() +

@@ -28,6 +28,8 @@ BertConfig read(const Request& r) {
   m.given_positions = r.given("position_ids");
   m.every_layer = r.options.every_layer;
   m.attention = r.options.attention;
+  m.block_table = r.options.block_table;
+  m.block = r.options.block;
   return m;
 }
 

@@ -18,6 +18,9 @@ struct BertConfig {
   bool every_layer = false;      ///< output `layers` [layers, batch, seq, width]: the hidden states
   std::string_view head = "cls.predictions.transform";  ///< where the masked language head keeps its parameters
   AttentionVariant attention{};                         ///< of every layer
+  /// A boolean table [blocks, blocks] that `attention` looks up, as an input; block 0: none.
+  std::string_view block_table{};
+  std::int64_t block = 0;
 };
 
 /// Token, segment and position embeddings, and their norm.
@@ -64,6 +67,7 @@ constexpr void bert_heads(Builder& g, Node x, Node table, const BertConfig& c) {
 constexpr Graph bert(const BertConfig& c) {
   Builder g;
   if (c.padding) g.input("attention_mask", i32, {batch, seq});
+  if (c.block > 0) g.input(c.block_table, boolean, {ceil_div(seq, c.block), ceil_div(seq, c.block)});
   const Node table =
       g.parameter("embeddings.word_embeddings.weight", {g.dim_number(c.vocabulary), g.dim_number(c.width)});
   const Node embedded = bert_embeddings(g, table, c);

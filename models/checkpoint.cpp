@@ -214,6 +214,15 @@ io::Tensor default_of(const InputDefault& d, const io::Tensor& like) {
   return t;
 }
 
+void check_known(const std::string& input, const std::vector<Port>& wanted) {
+  std::string names;
+  for (const Port& p : wanted) {
+    if (p.name == input) return;
+    names.append(names.empty() ? "" : ", ").append(p.name);
+  }
+  throw Error("the model has no input '" + input + "'; its inputs are " + names);
+}
+
 /// Ids that are looked up in a table lie in it: said here with the id, before anything runs.
 void check_ids(GraphView g, const std::map<std::string, io::Tensor>& inputs) {
   for (std::int32_t n = 0; n < g.size(); ++n) {
@@ -258,12 +267,7 @@ std::map<std::string, io::Tensor> run_model(BoundModel& model, const LoadedModel
                                             std::map<std::string, io::Tensor> inputs) {
   const GraphView g = loaded.graph.view();
   const std::vector<Port> wanted = ports(g, op::input);
-  for (const auto& [name, tensor] : inputs) {
-    if (std::any_of(wanted.begin(), wanted.end(), [&](const Port& p) { return p.name == name; })) continue;
-    std::string names;
-    for (const Port& p : wanted) names.append(names.empty() ? "" : ", ").append(p.name);
-    throw Error("the model has no input '" + name + "'; its inputs are " + names);
-  }
+  for (const auto& input : inputs) check_known(input.first, wanted);
   for (const Port& p : wanted) {
     if (inputs.contains(p.name)) continue;
     const auto d = std::find_if(loaded.defaults.begin(), loaded.defaults.end(),

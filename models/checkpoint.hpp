@@ -27,6 +27,9 @@ struct LoadOptions {
   std::vector<std::string> given_inputs{};
   /// In the place of the model's own attention (of the encoder, of an encoder–decoder).
   AttentionVariant attention{};
+  /// BERT: a boolean input [⌈seq / block⌉, ⌈seq / block⌉] of this name, that `attention` looks up (block_table).
+  std::string block_table{};
+  std::int64_t block = 0;
   bool cache = false;        ///< decoders: keys and values in states (models/decoder.hpp)
   bool every_layer = false;  ///< BERT: the hidden states of all layers as the output `layers`
 };

