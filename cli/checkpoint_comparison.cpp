@@ -1,7 +1,7 @@
 #include "checkpoint_comparison.hpp"
 
 #include "arguments.hpp"
-#include "columns.hpp"
+#include "embedder.hpp"
 #include "machine.hpp"
 
 #include <treadle/backends/error.hpp>
@@ -148,22 +148,6 @@ class Runner {
   std::vector<std::pair<std::string, io::Tensor>> results_;
 };
 
-/// Means over the tokens, of length 1: [passages, width].
-void add_vectors(const Runner& runner, const Passages& p, std::int64_t first, std::int64_t batch,
-                 std::vector<double>& vectors) {
-  const auto hidden = runner.hidden();
-  const std::int64_t width = static_cast<std::int64_t>(hidden.size()) / (batch * p.tokens);
-  for (std::int64_t r = 0; r < batch && first + r < p.count; ++r) {
-    std::vector<double> mean(static_cast<std::size_t>(width), 0.0);
-    const float* row = hidden.data() + r * p.tokens * width;
-    for (std::int64_t t = 0; t < p.tokens; ++t)
-      for (std::int64_t c = 0; c < width; ++c)
-        mean[static_cast<std::size_t>(c)] += static_cast<double>(row[t * width + c]);
-    const double norm = std::sqrt(std::inner_product(mean.begin(), mean.end(), mean.begin(), 0.0));
-    for (const double x : mean) vectors.push_back(norm > 0 ? x / norm : 0.0);
-  }
-}
-
 double dot(const std::vector<double>& a, std::size_t i, const std::vector<double>& b, std::size_t j,
            std::size_t width) {
   const auto at = [width](const std::vector<double>& v, std::size_t row) {
@@ -275,9 +259,8 @@ void compare_checkpoint(const CheckpointPlan& plan) {
   if (config.value("model_type", "") != "bert")
     throw Error(fmt::format("{}: is a checkpoint of {}; attention is compared inside bert", plan.folder,
                             config.value("model_type", "no model")));
-  std::int64_t longest = config.value("max_position_embeddings", std::int64_t{512});
-  if (const fs::path own = fs::path(plan.folder) / "sentence_bert_config.json"; fs::exists(own) && plan.tokens == 0)
-    longest = std::min(longest, io::read_json(own).value("max_seq_length", longest));
+  const std::int64_t longest =
+      plan.tokens == 0 ? longest_text(plan.folder) : config.value("max_position_embeddings", std::int64_t{512});
   const std::int64_t heads = config.value("num_attention_heads", std::int64_t{1});
   const Passages passages = passages_of(tokenizer, plan, longest);
   const std::int64_t batch = std::min(plan.batch, passages.count), sampled = batch;
@@ -305,7 +288,10 @@ void compare_checkpoint(const CheckpointPlan& plan) {
     table.progress(fmt::format("passage {} of {}", first, passages.count));
     for (std::size_t i = 0; i < variants.size(); ++i) {
       times[i].push_back(runners[i]->run(passages, first));
-      add_vectors(*runners[i], passages, first, batch, vectors[i]);
+      const std::vector<double> means = mean_vectors(runners[i]->hidden(), batch, passages.tokens);
+      const std::int64_t fresh = std::min(batch, passages.count - first);  // the last batch ends with rows again
+      vectors[i].insert(vectors[i].end(), means.begin(),
+                        means.begin() + fresh * (static_cast<std::int64_t>(means.size()) / batch));
     }
   }
 

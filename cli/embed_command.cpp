@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <iostream>
 #include <iterator>
@@ -68,10 +69,18 @@ int run(const EmbedOptions& o) {
   Embedder embedder(o.checkpoint, {.backend = backend, .isa = isa, .threads = static_cast<int>(o.threads)});
   const std::vector<std::string> lines = read_lines(o.files.empty() ? std::vector<std::string>{"-"} : o.files);
   if (lines.empty()) throw Error("there is no text: each line is a sentence");
+  // A terminal sees every batch, a log a line every ten seconds.
   const bool live = isatty(fileno(stderr)) == 1;
+  auto told = std::chrono::steady_clock::now();
   const auto progress = [&](std::size_t done) {
-    if (live) fmt::print(stderr, "\r{} of {} lines", done, lines.size());
-    if (live && done == lines.size()) fmt::print(stderr, "\n");
+    const auto now = std::chrono::steady_clock::now();
+    if (live)
+      fmt::print(stderr, "\r{} of {} lines{}", done, lines.size(), done == lines.size() ? "\n" : "");
+    else if (now - told > std::chrono::seconds(10))
+      fmt::print(stderr, "{} of {} lines\n", done, lines.size());
+    else
+      return;
+    told = now;
   };
   const std::vector<float> vectors = embedder.embed(lines, o.batch, progress);
   if (!o.output.empty()) {

@@ -8,10 +8,32 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 namespace treadle::cli {
 
 namespace fs = std::filesystem;
+
+std::int64_t longest_text(const fs::path& folder) {
+  const std::int64_t positions =
+      io::read_json(folder / "config.json").value("max_position_embeddings", std::int64_t{512});
+  const fs::path own = folder / "sentence_bert_config.json";
+  return fs::exists(own) ? std::min(positions, io::read_json(own).value("max_seq_length", positions)) : positions;
+}
+
+std::vector<double> mean_vectors(std::span<const float> hidden, std::int64_t rows, std::int64_t tokens) {
+  const std::size_t width = hidden.size() / static_cast<std::size_t>(rows * tokens);
+  std::vector<double> vectors(static_cast<std::size_t>(rows) * width, 0.0);
+  const float* from = hidden.data();
+  for (std::int64_t r = 0; r < rows; ++r) {
+    double* mean = vectors.data() + static_cast<std::size_t>(r) * width;
+    for (std::int64_t t = 0; t < tokens; ++t)
+      for (std::size_t c = 0; c < width; ++c) mean[c] += static_cast<double>(*from++);
+    const double length = std::sqrt(std::inner_product(mean, mean + width, mean, 0.0));
+    for (std::size_t c = 0; c < width; ++c) mean[c] = length > 0 ? mean[c] / length : 0;
+  }
+  return vectors;
+}
 
 Embedder::Embedder(const fs::path& folder, BindOptions bind, const AttentionVariant& attention)
     : tokenizer_(text::Tokenizer::open(folder)),
@@ -20,11 +42,8 @@ Embedder::Embedder(const fs::path& folder, BindOptions bind, const AttentionVari
   if (loaded_.model_type != "bert")
     throw Error(fmt::format("{}: is a checkpoint of {}; sentence vectors are made with bert", folder.string(),
                             loaded_.model_type));
-  const nlohmann::json config = io::read_json(folder / "config.json");
-  width_ = config.value("hidden_size", std::int64_t{0});
-  longest_ = config.value("max_position_embeddings", std::int64_t{512});
-  if (const fs::path own = folder / "sentence_bert_config.json"; fs::exists(own))
-    longest_ = std::min(longest_, io::read_json(own).value("max_seq_length", longest_));
+  width_ = io::read_json(folder / "config.json").value("hidden_size", std::int64_t{0});
+  longest_ = longest_text(folder);
 }
 
 std::vector<float> Embedder::embed(const std::vector<std::string>& texts, std::int64_t batch,
@@ -46,18 +65,12 @@ std::vector<float> Embedder::embed(const std::vector<std::string>& texts, std::i
         std::copy(ids[numbers[first + r]].begin(), ids[numbers[first + r]].end(),
                   tokens.as<std::int32_t>().begin() + static_cast<std::ptrdiff_t>(r * length));
       const auto results = models::run_model(model_, loaded_, {{"input_ids", std::move(tokens)}});
-      const auto hidden = results.at("hidden").as<float>();
+      const std::vector<double> means = mean_vectors(results.at("hidden").as<float>(), static_cast<std::int64_t>(count),
+                                                     static_cast<std::int64_t>(length));
       const auto width = static_cast<std::size_t>(width_);
-      for (std::size_t r = 0; r < count; ++r) {
-        std::vector<double> mean(width, 0.0);
-        for (std::size_t t = 0; t < length; ++t)
-          for (std::size_t c = 0; c < width; ++c) mean[c] += static_cast<double>(hidden[(r * length + t) * width + c]);
-        double squares = 0;
-        for (const double x : mean) squares += x * x;
-        const double norm = squares > 0 ? 1 / std::sqrt(squares) : 0;
+      for (std::size_t r = 0; r < count; ++r)
         for (std::size_t c = 0; c < width; ++c)
-          vectors[numbers[first + r] * width + c] = static_cast<float>(mean[c] * norm);
-      }
+          vectors[numbers[first + r] * width + c] = static_cast<float>(means[r * width + c]);
       done += count;
       if (progress) progress(done);
     }

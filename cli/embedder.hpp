@@ -8,11 +8,19 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace treadle::cli {
+
+/// Tokens of a text that a checkpoint is made for, special ones included: max_seq_length of sentence_bert_config.json,
+/// else the length of its table of positions.
+std::int64_t longest_text(const std::filesystem::path& folder);
+
+/// The means of hidden states [rows, tokens, width] over the tokens, each of length 1: [rows, width].
+std::vector<double> mean_vectors(std::span<const float> hidden, std::int64_t rows, std::int64_t tokens);
 
 class Embedder {
  public:
