@@ -43,8 +43,14 @@ constexpr double exponential(double x) {
 /// x > 0: 2 atanh((m − 1) / (m + 1)) + n ln 2 with x = m·2ⁿ.
 constexpr double logarithm(double x) {
   int n = 0;
-  for (; x > 1.5; x /= 2) ++n;
-  for (; x < 0.75; x *= 2) --n;
+  while (x > 1.5) {
+    x /= 2;
+    ++n;
+  }
+  while (x < 0.75) {
+    x *= 2;
+    --n;
+  }
   const double z = (x - 1) / (x + 1);
   double sum = 0, power = z;
   for (int i = 1; i < 40; i += 2, power *= z * z) sum += power / i;
