@@ -2,6 +2,7 @@
 
 #include "arguments.hpp"
 #include "embedder.hpp"
+#include "lines.hpp"
 #include "machine.hpp"
 
 #include <treadle/backends/error.hpp>
@@ -43,6 +44,19 @@ std::vector<double> ranks(const std::vector<double>& x) {
   return r;
 }
 
+/// Spearman's: Pearson's correlation of the ranks.
+double rank_correlation(const std::vector<double>& a, const std::vector<double>& b) {
+  const std::vector<double> x = ranks(a), y = ranks(b);
+  const double mean = 0.5 * static_cast<double>(x.size() + 1);
+  double xy = 0, xx = 0, yy = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    xy += (x[i] - mean) * (y[i] - mean);
+    xx += (x[i] - mean) * (x[i] - mean);
+    yy += (y[i] - mean) * (y[i] - mean);
+  }
+  return xx > 0 && yy > 0 ? xy / std::sqrt(xx * yy) : 0;
+}
+
 double quantile(std::vector<double> x, double p) {
   std::sort(x.begin(), x.end());
   const double at = p * static_cast<double>(x.size() - 1);
@@ -66,8 +80,15 @@ Passages passages_of(const text::Tokenizer& tokenizer, const CheckpointPlan& pla
     throw Error(fmt::format("passages of {} tokens do not fit the model: it has {} positions", p.tokens, longest));
   if (p.tokens <= extra || (extra != 0 && extra != 2))
     throw Error(fmt::format("passages of {} tokens hold no text: {} of them are special", p.tokens, extra));
-  const std::vector<std::int32_t> all = tokenizer.encode(io::read_text(plan.text), {.special_tokens = false});
-  const std::int64_t inside = p.tokens - extra, whole = static_cast<std::int64_t>(all.size()) / inside;
+  const std::int64_t inside = p.tokens - extra;
+  const std::string content = io::read_text(plan.text);
+  std::vector<std::int32_t> all;
+  for (const std::string_view line : lines_of(content)) {
+    const auto ids = tokenizer.encode(line, {.special_tokens = false});
+    all.insert(all.end(), ids.begin(), ids.end());
+    if (static_cast<std::int64_t>(all.size()) >= plan.passages * inside) break;
+  }
+  const std::int64_t whole = static_cast<std::int64_t>(all.size()) / inside;
   p.count = std::min(plan.passages, whole);
   if (p.count < 2)
     throw Error(fmt::format("{}: has {} tokens; two passages of {} are the least (--tokens takes shorter ones)",
@@ -240,18 +261,6 @@ void print_row(const CheckpointRow& r) {
 }
 
 }  // namespace
-
-double rank_correlation(const std::vector<double>& a, const std::vector<double>& b) {
-  const std::vector<double> x = ranks(a), y = ranks(b);
-  const double mean = 0.5 * static_cast<double>(x.size() + 1);
-  double xy = 0, xx = 0, yy = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    xy += (x[i] - mean) * (y[i] - mean);
-    xx += (x[i] - mean) * (x[i] - mean);
-    yy += (y[i] - mean) * (y[i] - mean);
-  }
-  return xx > 0 && yy > 0 ? xy / std::sqrt(xx * yy) : 0;
-}
 
 void compare_checkpoint(const CheckpointPlan& plan) {
   const text::Tokenizer tokenizer = text::Tokenizer::open(plan.folder);

@@ -42,7 +42,4 @@ struct CheckpointRow {
 /// Prints the table, writes JSON and CSV. Throws Error.
 void compare_checkpoint(const CheckpointPlan& plan);
 
-/// Spearman's rank correlation: Pearson's of the ranks, equal numbers share the mean of theirs.
-double rank_correlation(const std::vector<double>& a, const std::vector<double>& b);
-
 }  // namespace treadle::cli

@@ -43,6 +43,37 @@ struct Plan {
 
 constexpr std::int64_t most_heads = 65536, most_head_dim = 4096;
 
+/// Where the variants run; both ways of comparing have these options.
+struct RunsOn {
+  std::string backend, isa;
+  int threads = 1;
+};
+
+RunsOn runs_on(const Typed& t) {
+  RunsOn on;
+  on.backend = parse_backend(t.backend.empty() ? "tbb" : t.backend);
+  if (on.backend == "reference")
+    throw Error(
+        "backend 'reference' is the oracle that errors are measured against, never a baseline: use simd or tbb");
+  on.isa = parse_isa(t.isa);
+  const int cores = machine().cores;
+  const bool threaded = on.backend != "simd";
+  on.threads = threaded ? cores : 1;
+  if (!t.threads.empty()) {
+    on.threads = static_cast<int>(parse_integer(t.threads, "--threads", 1, 1024));
+    if (!threaded && on.threads > 1)
+      throw Error(fmt::format("backend 'simd' runs on one thread, not {}: use --backend tbb", on.threads));
+  }
+  return on;
+}
+
+void check_outputs(const Typed& t) {
+  for (const std::string& path : {t.json, t.csv})
+    if (!path.empty()) require_writable(path);
+  if (!t.json.empty() && t.json == t.csv)
+    throw Error(fmt::format("--json and --csv both name '{}': name two files", t.json));
+}
+
 Plan plan_of(const Typed& t) {
   Plan p;
   if (!t.seed.empty()) p.seed = static_cast<std::uint64_t>(parse_integer(t.seed, "--seed", 0, INT64_MAX));
@@ -54,19 +85,10 @@ Plan plan_of(const Typed& t) {
   if (p.shape.heads % p.shape.kv_heads != 0)
     throw Error(fmt::format("--kv-heads {} does not divide --heads {}: every key head serves equally many query heads",
                             p.shape.kv_heads, p.shape.heads));
-  p.measure.backend = parse_backend(t.backend.empty() ? "tbb" : t.backend);
-  if (p.measure.backend == "reference")
-    throw Error(
-        "backend 'reference' is the oracle that errors are measured against, never a baseline: use simd or tbb");
-  p.measure.isa = parse_isa(t.isa);
-  const int cores = machine().cores;
-  const bool threaded = p.measure.backend != "simd";
-  p.measure.threads = threaded ? cores : 1;
-  if (!t.threads.empty()) {
-    p.measure.threads = static_cast<int>(parse_integer(t.threads, "--threads", 1, 1024));
-    if (!threaded && p.measure.threads > 1)
-      throw Error(fmt::format("backend 'simd' runs on one thread, not {}: use --backend tbb", p.measure.threads));
-  }
+  const RunsOn on = runs_on(t);
+  p.measure.backend = on.backend;
+  p.measure.isa = on.isa;
+  p.measure.threads = on.threads;
   if (!t.repetitions.empty())
     p.measure.repetitions = static_cast<int>(parse_integer(t.repetitions, "--repetitions", 1, 1000000));
   p.measure.budget_seconds = t.quick ? 0.5 : 2.5;
@@ -89,10 +111,7 @@ Plan plan_of(const Typed& t) {
                    "treadle compare: the example input minilm_layer2_512 was not found; name a folder with --qkv\n");
     }
   }
-  for (const std::string& path : {t.json, t.csv})
-    if (!path.empty()) require_writable(path);
-  if (!t.json.empty() && t.json == t.csv)
-    throw Error(fmt::format("--json and --csv both name '{}': name two files", t.json));
+  check_outputs(t);
   p.json = t.json;
   p.csv = t.csv;
   return p;
@@ -275,9 +294,11 @@ constexpr std::string_view checkpoint_variants =
 int run_checkpoint(const Typed& t) {
   if (t.checkpoint.empty() || t.text.empty())
     throw Error("--checkpoint names the model's folder and --text the text that it reads: give both");
-  if (!t.qkv.empty() || !t.lengths.empty() || !t.heads.empty() || !t.kv_heads.empty() || !t.head_dim.empty())
+  if (!t.qkv.empty() || !t.lengths.empty() || !t.heads.empty() || !t.kv_heads.empty() || !t.head_dim.empty() ||
+      !t.repetitions.empty())
     throw Error(
-        "--checkpoint gives heads and sizes itself: leave out --qkv, --lengths, --heads, --kv-heads and --head-dim");
+        "--checkpoint gives heads and sizes itself, and each passage is a run: leave out --qkv, --lengths, --heads, "
+        "--kv-heads, --head-dim and --repetitions");
   CheckpointPlan p;
   p.folder = t.checkpoint;
   p.text = t.text;
@@ -287,12 +308,9 @@ int run_checkpoint(const Typed& t) {
   if (!t.passages.empty()) p.passages = parse_integer(t.passages, "--passages", 2, 20000);
   if (t.quick && t.passages.empty()) p.passages = 24;
   if (!t.batch.empty()) p.batch = parse_integer(t.batch, "--batch", 1, 4096);
-  const std::string backend = parse_backend(t.backend.empty() ? "tbb" : t.backend), isa = parse_isa(t.isa);
-  p.bind.backend = backend;
-  p.bind.isa = isa;
-  if (!t.threads.empty()) p.bind.threads = static_cast<int>(parse_integer(t.threads, "--threads", 1, 1024));
-  for (const std::string& path : {t.json, t.csv})
-    if (!path.empty()) require_writable(path);
+  const RunsOn on = runs_on(t);
+  p.bind = {.backend = on.backend, .isa = on.isa, .threads = on.threads};
+  check_outputs(t);
   p.json = t.json;
   p.csv = t.csv;
   end_when_interrupted("\ntreadle compare: interrupted; the rows that were finished are kept\n");
@@ -313,6 +331,8 @@ int run(const Typed& typed) {
     throw Error("--checkpoint needs the tokenizers: build with TREADLE_TEXT=ON");
 #endif
   }
+  if (!typed.tokens.empty() || !typed.passages.empty())
+    throw Error("--tokens and --passages cut the text of a checkpoint: name it with --checkpoint and --text");
   const Plan plan = plan_of(typed);
   for (const std::int64_t length : plan.lengths) {  // before the first run, not in the middle of the night
     AttentionShape s = plan.shape;

@@ -3,9 +3,9 @@
 #include "arguments.hpp"
 #include "command.hpp"
 #include "embedder.hpp"
+#include "lines.hpp"
 
 #include <treadle/backends/error.hpp>
-#include <treadle/io/file.hpp>
 #include <treadle/io/npy.hpp>
 
 #include <fmt/format.h>
@@ -13,8 +13,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <iostream>
-#include <iterator>
 #include <memory>
 #include <numeric>
 
@@ -33,14 +31,8 @@ struct EmbedOptions {
 std::vector<std::string> read_lines(const std::vector<std::string>& files) {
   std::vector<std::string> lines;
   for (const std::string& file : files) {
-    const std::string content =
-        file == "-" ? std::string(std::istreambuf_iterator<char>(std::cin), {}) : io::read_text(file);
-    for (std::size_t at = 0; at < content.size();) {
-      const std::size_t end = std::min(content.find('\n', at), content.size());
-      lines.push_back(content.substr(at, end - at));
-      if (lines.back().ends_with('\r')) lines.back().pop_back();
-      at = end + 1;
-    }
+    const std::string content = read_whole(file);
+    for (const std::string_view line : lines_of(content)) lines.emplace_back(line);
   }
   return lines;
 }

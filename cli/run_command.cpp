@@ -5,6 +5,7 @@
 
 #include <treadle/backends/error.hpp>
 #include <treadle/io/npy.hpp>
+#include <treadle/models/architecture.hpp>
 #include <treadle/models/checkpoint.hpp>
 
 #include <fmt/format.h>
@@ -80,6 +81,10 @@ Command add_run(CLI::App& app) {
       ->check(CLI::Range(0, 4096))
       ->type_name("N");
   sub->add_flag("--float64", t.float64, "Compute in float64; reference only");
+  std::string types;
+  for (const models::Architecture& a : models::architectures())
+    types += fmt::format("\n  {:<12} {}", a.model_type, a.summary);
+  sub->footer("Values of model_type:" + types);
   return {sub, [] { return run(t); }};
 }
 

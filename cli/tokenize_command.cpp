@@ -2,16 +2,15 @@
 
 #include "arguments.hpp"
 #include "command.hpp"
+#include "lines.hpp"
 
 #include <treadle/backends/error.hpp>
 #include <treadle/io/error.hpp>
-#include <treadle/io/file.hpp>
 #include <treadle/io/text/tokenizer.hpp>
 
 #include <fmt/format.h>
 
 #include <iostream>
-#include <iterator>
 #include <limits>
 #include <memory>
 #include <string>
@@ -28,11 +27,6 @@ struct TokenizeOptions {
   std::int64_t max_length = 0;
   bool tokens = false, decode = false, plain = false;
 };
-
-std::string read_whole(const std::string& file) {
-  if (file != "-") return io::read_text(file);
-  return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
-}
 
 /// The ids of a line, divided by blanks.
 std::vector<std::int32_t> parse_ids(std::string_view line) {
@@ -64,11 +58,7 @@ int run(const TokenizeOptions& o) {
   for (const std::string& file : o.files.empty() ? std::vector<std::string>{"-"} : o.files) {
     const std::string content = read_whole(file);
     std::int64_t number = 0;
-    for (std::size_t at = 0; at < content.size();) {
-      const std::size_t end = std::min(content.find('\n', at), content.size());
-      std::string_view line = std::string_view(content).substr(at, end - at);
-      if (line.ends_with('\r')) line.remove_suffix(1);
-      at = end + 1;
+    for (const std::string_view line : lines_of(content)) {
       ++number;
       try {
         out += convert(tokenizer, o, line);

@@ -1,14 +1,12 @@
 // Names and options of BERT and RoBERTa, as the Transformers library has them.
 
-#include <treadle/models/architecture.hpp>
-#include <treadle/models/bert.hpp>
+#include <treadle/models/bert_names.hpp>
+
+#include <utility>
 
 namespace treadle::models {
 
-namespace {
-
-/// What the two share.
-BertConfig read(const Request& r) {
+BertConfig read_bert(const Request& r) {
   const Config& c = r.config;
   c.only("position_embedding_type", {"absolute"});
   c.only("is_decoder", {false});
@@ -33,25 +31,43 @@ BertConfig read(const Request& r) {
   return m;
 }
 
-std::vector<NameRule> layer_names() {
-  return {{"encoder.layer.*.attention.q.*", "encoder.layer.*.attention.self.query.*"},
-          {"encoder.layer.*.attention.k.*", "encoder.layer.*.attention.self.key.*"},
-          {"encoder.layer.*.attention.v.*", "encoder.layer.*.attention.self.value.*"},
-          {"encoder.layer.*.attention.out.*", "encoder.layer.*.attention.output.dense.*"},
-          {"encoder.layer.*.mlp.up.*", "encoder.layer.*.intermediate.dense.*"},
-          {"encoder.layer.*.mlp.down.*", "encoder.layer.*.output.dense.*"}};
+std::vector<NameRule> bert_layer_names() {
+  return {{"*.attention.q_global.*", "*.attention.self.query_global.*"},
+          {"*.attention.k_global.*", "*.attention.self.key_global.*"},
+          {"*.attention.v_global.*", "*.attention.self.value_global.*"},
+          {"*.attention.q.*", "*.attention.self.query.*"},
+          {"*.attention.k.*", "*.attention.self.key.*"},
+          {"*.attention.v.*", "*.attention.self.value.*"},
+          {"*.attention.out.*", "*.attention.output.dense.*"},
+          {"*.mlp.up.*", "*.intermediate.dense.*"},
+          {"*.mlp.down.*", "*.output.dense.*"}};
 }
 
-}  // namespace
+Description roberta_description(Graph graph, const BertConfig& config, const Request& r, std::string prefix) {
+  Description d;
+  d.graph = std::move(graph);
+  d.names = bert_layer_names();
+  d.names.push_back({"lm_head.LayerNorm.*", "lm_head.layer_norm.*"});
+  d.names.push_back({"cls.predictions.bias", "lm_head.bias"});
+  d.names.push_back({"cls.predictions.decoder.weight", "lm_head.decoder.weight"});
+  d.prefix = std::move(prefix);
+  d.unused = {"*embeddings.position_ids", "lm_head.decoder.bias"};
+  if (config.tied) d.unused.emplace_back("lm_head.decoder.weight");
+  d.defaults = {{InputDefault::Kind::zeros, "token_type_ids", "input_ids"},
+                {InputDefault::Kind::ones, "attention_mask", "input_ids"},
+                {InputDefault::Kind::positions_after_padding, "position_ids", "input_ids",
+                 r.config.integer_or("pad_token_id", 1, 0)}};
+  return d;
+}
 
 Description describe_bert(const Request& r) {
-  BertConfig m = read(r);
+  BertConfig m = read_bert(r);
   m.pooler = r.has("bert.", "pooler.dense.weight");
   m.masked_language = r.has("bert.", "cls.predictions.transform.dense.weight");
   m.next_sentence = m.pooler && r.has("bert.", "cls.seq_relationship.weight");
   Description d;
   d.graph = bert(m);
-  d.names = layer_names();
+  d.names = bert_layer_names();
   d.prefix = "bert.";
   d.unused = {"*embeddings.position_ids", "cls.predictions.decoder.bias"};
   if (m.tied) d.unused.emplace_back("cls.predictions.decoder.weight");
@@ -61,25 +77,12 @@ Description describe_bert(const Request& r) {
 }
 
 Description describe_roberta(const Request& r) {
-  BertConfig m = read(r);
+  BertConfig m = read_bert(r);
   m.given_positions = true;
   m.head = "lm_head";
   m.pooler = r.has("roberta.", "pooler.dense.weight");
   m.masked_language = r.has("roberta.", "lm_head.dense.weight");
-  const std::int64_t padding = r.config.integer_or("pad_token_id", 1, 0);
-  Description d;
-  d.graph = bert(m);
-  d.names = layer_names();
-  d.names.push_back({"lm_head.LayerNorm.*", "lm_head.layer_norm.*"});
-  d.names.push_back({"cls.predictions.bias", "lm_head.bias"});
-  d.names.push_back({"cls.predictions.decoder.weight", "lm_head.decoder.weight"});
-  d.prefix = "roberta.";
-  d.unused = {"*embeddings.position_ids", "lm_head.decoder.bias"};
-  if (m.tied) d.unused.emplace_back("lm_head.decoder.weight");
-  d.defaults = {{InputDefault::Kind::zeros, "token_type_ids", "input_ids"},
-                {InputDefault::Kind::ones, "attention_mask", "input_ids"},
-                {InputDefault::Kind::positions_after_padding, "position_ids", "input_ids", padding}};
-  return d;
+  return roberta_description(bert(m), m, r, "roberta.");
 }
 
 }  // namespace treadle::models

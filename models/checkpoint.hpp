@@ -25,7 +25,7 @@ struct LoadOptions {
   /// Names of the inputs that runs will give; a model takes no padding mask and counts positions itself unless asked.
   /// Empty: what the model needs, without padding.
   std::vector<std::string> given_inputs{};
-  /// In the place of the model's own attention (of the encoder, of an encoder–decoder).
+  /// In the place of the model's own attention (of the encoder, of an encoder–decoder); not Longformer's.
   AttentionVariant attention{};
   /// BERT: a boolean input [⌈seq / block⌉, ⌈seq / block⌉] of this name, that `attention` looks up (block_table).
   std::string block_table{};

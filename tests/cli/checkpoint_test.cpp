@@ -92,6 +92,10 @@ BOOST_AUTO_TEST_CASE(variants_inside_a_checkpoint) {
 
   check_refused("compare --checkpoint " + folder.path.string(), "--text the text that it reads: give both");
   check_refused(base + "--lengths 64", "--checkpoint gives heads and sizes itself");
+  check_refused(base + "--repetitions 3", "each passage is a run: leave out");
+  check_refused(base + "--backend reference", "is the oracle");
+  check_refused(base + "--backend simd --threads 2", "runs on one thread, not 2");
+  check_refused("compare --passages 3", "name it with --checkpoint and --text");
   check_refused(base + "--tokens 100", "it has 64 positions");
   check_refused(base + "--tokens 60 --variants linformer", "variant 'linformer:256'");
   write(folder / "short", "a b");
