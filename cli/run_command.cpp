@@ -5,6 +5,7 @@
 
 #include <treadle/backends/error.hpp>
 #include <treadle/io/npy.hpp>
+#include <treadle/io/npz.hpp>
 #include <treadle/models/architecture.hpp>
 #include <treadle/models/checkpoint.hpp>
 
@@ -24,11 +25,12 @@ struct Typed {
   bool float64 = false;
 };
 
-/// NAME.npy for every input, except what a case folder holds as results.
+/// A .npz file, or NAME.npy for every input in a folder, except what a case folder holds as results.
 std::map<std::string, io::Tensor> read_inputs(const fs::path& folder) {
   std::error_code code;
+  if (fs::is_regular_file(folder, code)) return io::load_npz(folder);
   if (!fs::is_directory(folder, code))
-    throw Error(folder.string() + ": is no folder; inputs are NAME.npy files in one");
+    throw Error(folder.string() + ": is no folder; inputs are NAME.npy files in one, or one .npz file");
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder))
     if (entry.path().extension() == ".npy" && entry.path().stem().string().rfind("expected_", 0) != 0)
@@ -64,14 +66,15 @@ int run(const Typed& t) {
 
 Command add_run(CLI::App& app) {
   CLI::App* sub = app.add_subcommand(
-      "run", "Run a published checkpoint (config.json, model.safetensors) on inputs from .npy files.");
+      "run", "Run a published checkpoint (config.json, model.safetensors) on inputs from .npy or .npz files.");
   static Typed t;
   sub->add_option("--checkpoint", t.checkpoint, "Folder with config.json and model.safetensors or its shards")
       ->required()
       ->type_name("DIR");
-  sub->add_option("--inputs", t.inputs, "Folder with NAME.npy for each input: input_ids, attention_mask, …")
+  sub->add_option("--inputs", t.inputs,
+                  "NAME.npy for each input in a folder, or a .npz file: input_ids, attention_mask, …")
       ->required()
-      ->type_name("DIR");
+      ->type_name("PATH");
   sub->add_option("--output", t.output, "Folder that gets NAME.npy for each output; made if it is not there")
       ->required()
       ->type_name("DIR");

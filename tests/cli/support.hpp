@@ -3,6 +3,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <folder.hpp>
+
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,27 +22,6 @@ namespace fs = std::filesystem;
 struct Outcome {
   int code = -1;
   std::string out, error;
-};
-
-inline std::string read(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-/// A folder that is gone when the test ends.
-struct Folder {
-  fs::path path;
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "treadle_cli_XXXXXX").string();
-    path = mkdtemp(name.data());
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  std::string operator/(const std::string& name) const { return (path / name).string(); }
 };
 
 inline Outcome run(const std::string& arguments) {

@@ -2,40 +2,12 @@
 
 #include "support.hpp"
 
+#include <allocations.hpp>
+
 #include <treadle/models/examples.hpp>
 #include <treadle/ops/routing_attention.hpp>
 #include <treadle/ops/top_k_attention.hpp>
 #include <treadle/passes/pipeline.hpp>
-
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
-namespace {
-std::atomic<long> allocations{0};
-
-void* counted(std::size_t bytes, std::size_t alignment) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  void* p = std::aligned_alloc(alignment, (bytes + alignment) / alignment * alignment);
-  if (p == nullptr) throw std::bad_alloc();
-  return p;
-}
-// Not inlined: g++ would find that free() gets what operator new gave.
-[[gnu::noinline]] void released(void* p) { std::free(p); }
-}  // namespace
-
-void* operator new(std::size_t n) { return counted(n, 16); }
-void* operator new[](std::size_t n) { return counted(n, 16); }
-void* operator new(std::size_t n, std::align_val_t a) { return counted(n, static_cast<std::size_t>(a)); }
-void* operator new[](std::size_t n, std::align_val_t a) { return counted(n, static_cast<std::size_t>(a)); }
-void operator delete(void* p) noexcept { released(p); }
-void operator delete[](void* p) noexcept { released(p); }
-void operator delete(void* p, std::size_t) noexcept { released(p); }
-void operator delete[](void* p, std::size_t) noexcept { released(p); }
-void operator delete(void* p, std::align_val_t) noexcept { released(p); }
-void operator delete[](void* p, std::align_val_t) noexcept { released(p); }
-void operator delete(void* p, std::size_t, std::align_val_t) noexcept { released(p); }
-void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { released(p); }
 
 using namespace treadle;
 using namespace treadle::test;

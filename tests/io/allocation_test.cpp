@@ -1,40 +1,10 @@
 // What is malformed is refused before memory is taken for it: the largest request to operator new is measured.
 #include "safetensors_files.hpp"
 
+#include <allocations.hpp>
+
 #include <treadle/io/json.hpp>
 #include <treadle/io/npy.hpp>
-
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
-namespace {
-std::atomic<std::size_t> largest{0};
-
-void* measured(std::size_t bytes, std::size_t alignment) {
-  std::size_t before = largest.load(std::memory_order_relaxed);
-  while (bytes > before && !largest.compare_exchange_weak(before, bytes, std::memory_order_relaxed)) {
-  }
-  void* p = std::aligned_alloc(alignment, (bytes + alignment) / alignment * alignment);
-  if (p == nullptr) throw std::bad_alloc();
-  return p;
-}
-// Not inlined: g++ would find that free() gets what operator new gave.
-[[gnu::noinline]] void released(void* p) { std::free(p); }
-}  // namespace
-
-void* operator new(std::size_t n) { return measured(n, 16); }
-void* operator new[](std::size_t n) { return measured(n, 16); }
-void* operator new(std::size_t n, std::align_val_t a) { return measured(n, static_cast<std::size_t>(a)); }
-void* operator new[](std::size_t n, std::align_val_t a) { return measured(n, static_cast<std::size_t>(a)); }
-void operator delete(void* p) noexcept { released(p); }
-void operator delete[](void* p) noexcept { released(p); }
-void operator delete(void* p, std::size_t) noexcept { released(p); }
-void operator delete[](void* p, std::size_t) noexcept { released(p); }
-void operator delete(void* p, std::align_val_t) noexcept { released(p); }
-void operator delete[](void* p, std::align_val_t) noexcept { released(p); }
-void operator delete(void* p, std::size_t, std::align_val_t) noexcept { released(p); }
-void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { released(p); }
 
 using namespace treadle;
 using namespace treadle::test;
@@ -44,14 +14,14 @@ namespace {
 /// The largest request while f() runs, which is refused where `refused` says so.
 template <class F>
 std::size_t largest_in(F f, bool refused = true) {
-  largest = 0;
+  largest_request = 0;
   bool failed = false;
   try {
     f();
   } catch (const io::Error&) {
     failed = true;
   }
-  const std::size_t result = largest;
+  const std::size_t result = largest_request;
   BOOST_CHECK_EQUAL(failed, refused);
   return result;
 }
@@ -64,7 +34,7 @@ std::string bytes_of(const std::string& hex) {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(allocation, CheckpointFolder)
+BOOST_FIXTURE_TEST_SUITE(allocation, Folder)
 
 BOOST_AUTO_TEST_CASE(measures) {
   BOOST_CHECK_GE(largest_in([] { std::vector<char> bytes(3 << 20); }, false), 3U << 20);

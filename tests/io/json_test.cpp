@@ -8,7 +8,7 @@
 using namespace treadle;
 using namespace treadle::test;
 
-BOOST_FIXTURE_TEST_SUITE(json, CheckpointFolder)
+BOOST_FIXTURE_TEST_SUITE(json, Folder)
 
 BOOST_AUTO_TEST_CASE(reads_and_refuses) {
   const auto says = [](const std::string& text, const std::string& what, io::JsonLimits limits = {}) {

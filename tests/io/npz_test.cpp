@@ -72,7 +72,7 @@ io::Tensor numbers() {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(npz, CheckpointFolder)
+BOOST_FIXTURE_TEST_SUITE(npz, Folder)
 
 BOOST_AUTO_TEST_CASE(round_trips) {
   const io::Tensor a = numbers(), ids(i64, {4}), none(f64, {0, 2}), one(i32, {}), flags(boolean, {3});

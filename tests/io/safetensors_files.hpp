@@ -6,24 +6,11 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <filesystem>
-#include <fstream>
+#include <folder.hpp>
+
 #include <string>
 
-#include <unistd.h>
-
 namespace treadle::test {
-
-struct CheckpointFolder {
-  std::filesystem::path path =
-      std::filesystem::temp_directory_path() / ("treadle_safetensors_" + std::to_string(::getpid()));
-  CheckpointFolder() { std::filesystem::create_directories(path); }
-  ~CheckpointFolder() { std::filesystem::remove_all(path); }
-  std::filesystem::path write(const std::string& name, const std::string& bytes) const {
-    std::ofstream(path / name, std::ios::binary) << bytes;
-    return path / name;
-  }
-};
 
 /// Length, header, data.
 inline std::string safetensors_file(const std::string& header, const std::string& data = {}) {

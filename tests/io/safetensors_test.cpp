@@ -22,7 +22,7 @@ void fails_header(const std::string& header, const std::string& what) { fails(sa
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(safetensors, CheckpointFolder)
+BOOST_FIXTURE_TEST_SUITE(safetensors, Folder)
 
 BOOST_AUTO_TEST_CASE(holds_what_the_header_says) {
   const fs::path file = write("x.safetensors", good);

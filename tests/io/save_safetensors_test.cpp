@@ -9,7 +9,7 @@ using namespace treadle;
 using namespace treadle::test;
 namespace fs = std::filesystem;
 
-BOOST_FIXTURE_TEST_SUITE(save_safetensors, CheckpointFolder)
+BOOST_FIXTURE_TEST_SUITE(save_safetensors, Folder)
 
 BOOST_AUTO_TEST_CASE(writes_what_it_reads) {
   std::vector<io::Tensor> tensors;

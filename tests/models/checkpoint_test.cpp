@@ -115,7 +115,7 @@ BOOST_AUTO_TEST_CASE(static_models_give_the_same_bits) {
 BOOST_AUTO_TEST_CASE(half_precision_and_shards) {
   // Values that f16 and bf16 hold give the bits of the f32 file; two shards give those of one.
   const Tensors inputs = inputs_of(golden("gpt2"));
-  TemporaryFolder f32_folder, f16_folder, sharded;
+  Folder f32_folder, f16_folder, sharded;
   const io::Safetensors from = io::Safetensors::open(golden("gpt2"));
   std::vector<RawTensor> whole, half, first, second;
   for (const io::StoredTensor& t : from.tensors()) {
@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(half_precision_and_shards) {
     whole.push_back(std::move(a));
     half.push_back(std::move(b));
   }
-  for (const TemporaryFolder* f : {&f32_folder, &f16_folder, &sharded})
+  for (const Folder* f : {&f32_folder, &f16_folder, &sharded})
     std::filesystem::copy_file(golden("gpt2") / "config.json", f->path / "config.json");
   write_safetensors(f32_folder.path / "model.safetensors", whole);
   write_safetensors(f16_folder.path / "model.safetensors", half);
@@ -141,9 +141,9 @@ BOOST_AUTO_TEST_CASE(half_precision_and_shards) {
   std::string map;
   for (const RawTensor& t : first) map += (map.empty() ? "\"" : ",\"") + t.name + "\":\"a.safetensors\"";
   for (const RawTensor& t : second) map += ",\"" + t.name + "\":\"b.safetensors\"";
-  write_text(sharded.path / "model.safetensors.index.json", "{\"metadata\":{},\"weight_map\":{" + map + "}}");
+  sharded.write("model.safetensors.index.json", "{\"metadata\":{},\"weight_map\":{" + map + "}}");
   const Tensors want = run(f32_folder.path, inputs);
-  for (const TemporaryFolder* f : {&f16_folder, &sharded})
+  for (const Folder* f : {&f16_folder, &sharded})
     for (const auto& [name, tensor] : run(f->path, inputs)) BOOST_TEST((tensor.data == want.at(name).data), name);
 }
 

@@ -22,19 +22,14 @@ std::string message(F&& f) {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-std::string read(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 /// The golden BERT with one text of its config.json replaced by another.
 std::string message_of_config(const std::string& from, const std::string& to, const char* model = "bert") {
-  TemporaryFolder f;
+  Folder f;
   std::string config = read(golden(model) / "config.json");
   const std::size_t at = config.find(from);
   BOOST_REQUIRE(at != std::string::npos);
   config.replace(at, from.size(), to);
-  write_text(f.path / "config.json", config);
+  f.write("config.json", config);
   std::filesystem::copy_file(golden(model) / "model.safetensors", f.path / "model.safetensors");
   return message([&] { models::load_checkpoint(f.path); });
 }
@@ -66,7 +61,7 @@ BOOST_AUTO_TEST_CASE(patterns) {
 
 BOOST_AUTO_TEST_CASE(folders_and_configurations) {
   BOOST_TEST(contains(message([] { models::load_checkpoint("/nowhere"); }), "is no folder; a checkpoint is a folder"));
-  TemporaryFolder empty;
+  Folder empty;
   BOOST_TEST(contains(message([&] { models::load_checkpoint(empty.path); }), "config.json: no such file"));
   BOOST_TEST(
       contains(message_of_config("\"bert\"", "\"mamba\""), "model_type is \"mamba\"; the model types are bert,"));
@@ -93,12 +88,12 @@ BOOST_AUTO_TEST_CASE(all_that_does_not_fit_at_once) {
   const std::string more = message_of_config("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3");
   BOOST_TEST(contains(more, "'encoder.layer.2.attention.self.query.weight' [48, 48] is missing"));
 
-  TemporaryFolder f;
+  Folder f;
   std::filesystem::copy_file(golden("gpt2") / "config.json", f.path / "config.json");
   std::string file = read(golden("gpt2") / "model.safetensors");
   const std::string name = "transformer.ln_f.weight";
   file.replace(file.find(name), name.size(), "transformer.ln_g.weight");
-  write_text(f.path / "model.safetensors", file);
+  f.write("model.safetensors", file);
   const std::string near = message([&] { models::load_checkpoint(f.path); });
   BOOST_TEST(contains(near, "'ln_f.weight' [48] is missing"));
   BOOST_TEST(contains(near, "'transformer.ln_g.weight' is unexpected"));

@@ -4,6 +4,8 @@
 #include <treadle/io/npy.hpp>
 #include <treadle/models/checkpoint.hpp>
 
+#include <io/safetensors_files.hpp>
+
 #include <boost/test/unit_test.hpp>
 
 #include <cmath>
@@ -12,7 +14,6 @@
 #include <fstream>
 #include <limits>
 #include <map>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -50,22 +51,6 @@ inline Tensors run(const std::filesystem::path& folder, const Tensors& inputs) {
   return models::run_model(model, loaded, inputs);
 }
 
-struct TemporaryFolder {
-  std::filesystem::path path;
-  TemporaryFolder() {
-    std::random_device seed;
-    path = std::filesystem::temp_directory_path() / ("treadle_models_" + std::to_string(seed()));
-    std::filesystem::create_directories(path);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() { std::filesystem::remove_all(path); }
-};
-
-inline void write_text(const std::filesystem::path& path, const std::string& text) {
-  std::ofstream(path, std::ios::binary) << text;
-}
-
 struct RawTensor {
   std::string name, type;
   std::vector<std::int64_t> shape;
@@ -73,22 +58,16 @@ struct RawTensor {
 };
 
 inline void write_safetensors(const std::filesystem::path& path, const std::vector<RawTensor>& tensors) {
-  std::string header = "{";
-  std::size_t at = 0;
+  std::string header = "{", data;
   for (const RawTensor& t : tensors) {
     std::string shape;
     for (const std::int64_t d : t.shape) shape += (shape.empty() ? "" : ",") + std::to_string(d);
-    header += (header.size() > 1 ? ",\"" : "\"") + t.name + "\":{\"dtype\":\"" + t.type + "\",\"shape\":[" + shape +
-              "],\"data_offsets\":[" + std::to_string(at) + "," + std::to_string(at + t.bytes.size()) + "]}";
-    at += t.bytes.size();
+    const std::size_t at = data.size();
+    data.append(reinterpret_cast<const char*>(t.bytes.data()), t.bytes.size());
+    header += (header.size() > 1 ? "," : "") +
+              entry(t.name, t.type, shape, std::to_string(at) + "," + std::to_string(data.size()));
   }
-  header += "}";
-  header.resize((header.size() + 7) / 8 * 8, ' ');
-  std::ofstream out(path, std::ios::binary);
-  for (int i = 0; i < 8; ++i) out.put(static_cast<char>(header.size() >> (8 * i) & 255));
-  out << header;
-  for (const RawTensor& t : tensors)
-    out.write(reinterpret_cast<const char*>(t.bytes.data()), static_cast<std::streamsize>(t.bytes.size()));
+  std::ofstream(path, std::ios::binary) << safetensors_file(header + "}", data);
 }
 
 }  // namespace treadle::test

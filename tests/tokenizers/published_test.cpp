@@ -37,7 +37,7 @@ BOOST_AUTO_TEST_CASE(minilm_sentences) {
   for (std::size_t id = 0; needed >> id >> token;) tokens.at(id) = token;
   std::string vocabulary;
   for (const std::string& t : tokens) vocabulary += t + "\n";
-  const Folder folder;
+  const TokenizerFolder folder;
   folder.write("vocab.txt", vocabulary);
   const auto sentences = read_json(data("minilm") / "sentences.json");
   for (const std::string config :
@@ -93,7 +93,7 @@ BOOST_AUTO_TEST_CASE(sentence_piece_models) {
 }
 
 BOOST_AUTO_TEST_CASE(tokenizer_config_says_what_goes_around) {
-  const Folder folder;
+  const TokenizerFolder folder;
   folder.write("tokenizer.model", read(data("llama") / "tokenizer.model"));
   folder.write("tokenizer_config.json",
                R"({"add_bos_token": false, "add_eos_token": true, "tokenizer_class": "LlamaTokenizerFast"})");
@@ -103,7 +103,7 @@ BOOST_AUTO_TEST_CASE(tokenizer_config_says_what_goes_around) {
   BOOST_TEST(Tokenizer::open(folder.path).encode("God said") == want, boost::test_tools::per_element());
 
   // As XLM-RoBERTa: <s>, <pad>, </s>, <unk>, then the model's pieces, one further than there.
-  const Folder xlm;
+  const TokenizerFolder xlm;
   xlm.write("sentencepiece.bpe.model", read(data("llama") / "tokenizer.model"));
   const Tokenizer t = Tokenizer::open(xlm.path);
   want = {0};
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(tokenizer_config_says_what_goes_around) {
 }
 
 BOOST_AUTO_TEST_CASE(a_unigram_in_json_gives_way_to_its_sentence_piece_file) {
-  const Folder folder;
+  const TokenizerFolder folder;
   folder.write({{"model", {{"type", "Unigram"}, {"vocab", nlohmann::json::array()}}}});
   check_not_opened(folder.path, "use the spiece.model");
   folder.write("spiece.model", read(data("t5") / "spiece.model"));
@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE(a_unigram_in_json_gives_way_to_its_sentence_piece_file) {
 
 BOOST_AUTO_TEST_CASE(roberta_and_qwen2_from_vocab_json) {
   const auto json = read_json(data("roberta") / "tokenizer.json");
-  const Folder folder;
+  const TokenizerFolder folder;
   auto vocabulary = json["model"]["vocab"];
   vocabulary["<mask>"] = json["added_tokens"].back()["id"];
   folder.write("vocab.json", vocabulary.dump());

@@ -14,7 +14,7 @@ json word_piece_json() { return read_json(data("word_piece") / "tokenizer.json")
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(refusals, Folder)
+BOOST_FIXTURE_TEST_SUITE(refusals, TokenizerFolder)
 
 BOOST_AUTO_TEST_CASE(texts) {
   const Tokenizer t = Tokenizer::open(data("gpt2"));

@@ -6,6 +6,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <folder.hpp>
+
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
@@ -24,30 +26,11 @@ using Ids = std::vector<std::int32_t>;
 
 inline fs::path data(const std::string& name) { return fs::path(TREADLE_TEST_DATA) / "tokenizers" / name; }
 
-inline std::string read(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
 inline nlohmann::json read_json(const fs::path& path) { return nlohmann::json::parse(read(path)); }
 
-/// A folder that is gone when the test ends.
-struct Folder {
-  fs::path path;
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "treadle_text_XXXXXX").string();
-    path = mkdtemp(name.data());
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  fs::path write(const std::string& name, const std::string& bytes) const {
-    std::ofstream(path / name, std::ios::binary) << bytes;
-    return path / name;
-  }
+/// A folder that a tokenizer is written to.
+struct TokenizerFolder : Folder {
+  using Folder::write;
   /// tokenizer.json alone.
   fs::path write(const nlohmann::json& tokenizer) const { return write("tokenizer.json", tokenizer.dump()); }
 };
