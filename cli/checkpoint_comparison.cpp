@@ -2,6 +2,7 @@
 
 #include "arguments.hpp"
 #include "embedder.hpp"
+#include "json_rows.hpp"
 #include "lines.hpp"
 #include "machine.hpp"
 
@@ -25,7 +26,6 @@
 namespace treadle::cli {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 namespace {
 
@@ -208,45 +208,18 @@ Json to_json_row(const CheckpointRow& r) {
           {"rank_correlation", r.rank_correlation}};
 }
 
-/// The names or the values of a row; blanks between the numbers of a list.
-std::string csv_line(const Json& row, bool names) {
-  std::string line;
-  for (const auto& [name, value] : row.items()) {
-    std::string cell = names ? name : value.is_string() ? value.get<std::string>() : value.dump();
-    if (!names && value.is_array()) {
-      cell = cell.substr(1, cell.size() - 2);
-      std::replace(cell.begin(), cell.end(), ',', ' ');
-    }
-    const bool quoted = cell.find(',') != std::string::npos;
-    line.append(line.empty() ? "" : ",").append(quoted ? "\"" : "").append(cell).append(quoted ? "\"" : "");
-  }
-  line += '\n';
-  return line;
-}
-
 void write_files(const CheckpointPlan& plan, const std::vector<CheckpointRow>& rows) {
   if (!plan.json.empty()) {
-    const Machine m = machine();
-    Json j;
-    j["machine"] = {{"cpu", m.cpu}, {"isa", m.isa}, {"cores", m.cores}};
-    j["compiler"] = compiler();
-    j["commit"] = commit();
-    j["version"] = version();
-    j["date"] = date();
+    Json j = report_head(machine(), plan.seed, date());
     j["checkpoint"] = fs::path(plan.folder).filename().string();
     j["text"] = fs::path(plan.text).filename().string();
-    j["seed"] = plan.seed;
     j["rows"] = Json::array();
     for (const CheckpointRow& r : rows) j["rows"].push_back(to_json_row(r));
     replace_file(plan.json, j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   }
   if (!plan.csv.empty()) {
-    std::string text;
-    for (const CheckpointRow& r : rows) {
-      const Json row = to_json_row(r);
-      if (text.empty()) text += csv_line(row, true);
-      text += csv_line(row, false);
-    }
+    std::string text = csv_names(to_json_row({}));
+    for (const CheckpointRow& r : rows) text += csv_values(to_json_row(r));
     replace_file(plan.csv, text);
   }
 }

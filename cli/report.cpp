@@ -1,12 +1,12 @@
 #include "report.hpp"
 
 #include "arguments.hpp"
+#include "json_rows.hpp"
 
 #include <treadle/backends/error.hpp>
 
 #include <fmt/format.h>
 #include <unistd.h>
-#include <nlohmann/json.hpp>
 
 #include <csignal>
 
@@ -20,8 +20,6 @@
 namespace treadle::cli {
 
 namespace {
-using Json = nlohmann::ordered_json;
-
 template <class T>
 Json or_null(const std::optional<T>& x) {
   return x ? Json(*x) : Json();
@@ -79,29 +77,10 @@ struct Undisturbed {
     if (interrupted != 0) leave();
   }
 };
-
-std::string csv_text(const Json& value) {
-  if (value.is_null()) return "";
-  if (!value.is_string()) return value.dump();
-  const auto text = value.get<std::string>();
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted + '"';
-}
 }  // namespace
 
 std::string to_json(const Report& report) {
-  Json j;
-  j["machine"] = {{"cpu", report.machine.cpu}, {"isa", report.machine.isa}, {"cores", report.machine.cores}};
-  j["compiler"] = compiler();
-  j["commit"] = commit();
-  j["version"] = version();
-  j["seed"] = report.seed;
-  j["date"] = report.date;
+  Json j = report_head(report.machine, report.seed, report.date);
   j["peak_gflops"] = report.peak_gflops;
   j["rows"] = Json::array();
   for (const Row& r : report.rows) j["rows"].push_back(to_json_row(r));
@@ -118,22 +97,8 @@ std::string to_csv(const Report& report) {
       fmt::format("# cpu={}; isa={}; cores={}; compiler={}; commit={}; version={}; seed={}; date={}; peak_gflops={}\n",
                   report.machine.cpu, report.machine.isa, report.machine.cores, compiler(), commit(), version(),
                   report.seed, report.date, report.peak_gflops);
-  bool first = true;
-  const Json names = to_json_row({});
-  for (const auto& [name, value] : names.items()) {
-    text += (first ? "" : ",") + name;
-    first = false;
-  }
-  text += '\n';
-  for (const Row& r : report.rows) {
-    first = true;
-    const Json values = to_json_row(r);
-    for (const auto& [name, value] : values.items()) {
-      text += (first ? "" : ",") + csv_text(value);
-      first = false;
-    }
-    text += '\n';
-  }
+  text += csv_names(to_json_row({}));
+  for (const Row& r : report.rows) text += csv_values(to_json_row(r));
   return text;
 }
 
