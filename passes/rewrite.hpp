@@ -70,6 +70,7 @@ class Rewriter {
     dropped_.assign(old_.edges.size(), 0);
     new_.regions = old_.regions;
     new_.error = old_.error;
+    view_ = old_.view();  // the pools' part of it is taken from the new graph where it is asked for (old)
     // The pools only grow, so both graphs can share them; copying costs most of a pass in constant evaluation.
     new_.strings = std::move(old_.strings);
     new_.dims = std::move(old_.dims);
@@ -80,7 +81,6 @@ class Rewriter {
     new_.values.reserve(old_.values.size() + 8);
     new_.shapes.reserve(old_.shapes.size() + 32);
     new_.attributes.reserve(old_.attributes.size() + 32);
-    view_ = old_.view();
   }
   Rewriter(const Rewriter&) = delete;
   Rewriter& operator=(const Rewriter&) = delete;
