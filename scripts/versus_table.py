@@ -19,7 +19,7 @@ from versus import alone, table  # noqa: E402
 SHOWN = (
     "dense H8 N2048 D64", "dense H16 N1024 D128", "causal H8 N2048 D64", "window 256,0 H8 N16384 D64", "BigBird 64 H8 N4096 D64",
     "linear causal H8 N16384 D64", "product 2048x768x768", "encoder d512 h8 ff2048 B1 N512", "encoder d768 h12 ff3072 B8 N512",
-    "decode H32 N32768 D64",
+    "MiniLM B8 N128", "decode H32 N32768 D64",
 )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from . import alone, machine, rows, table, timing, workloads
+from . import alone, checkpoint, machine, rows, table, timing, workloads
 from .peers import ORDER, Missing, Peer
 from .peers import ours as ours_module
 
@@ -125,9 +125,15 @@ def main() -> int:
     if a.list:
         print("\n".join(w.name for w in chosen))
         return 0
+    without_weights = checkpoint.folder() is None and not a.alone and any(w.kind == "bert" for w in chosen)
+    if without_weights:
+        chosen = [w for w in chosen if w.kind != "bert"]
+        say("all-MiniLM-L6-v2 could not be fetched: its rows are missing")
     if not chosen:
         sys.exit(f"bench/run: no row matches --rows '{a.rows}'; --list prints them")
     peers, versions, missing = load(a) if not a.alone else ({}, {}, {})
+    if without_weights:
+        missing["MiniLM"] = "its weights could not be fetched"
     try:
         treadle = ours_module.load(a.libraries, a.threads)
     except Missing as problem:

@@ -4,6 +4,7 @@
 // Functions that may fail return null or 1 and leave a sentence for versus_error().
 
 #include <treadle/backends/kernel.hpp>
+#include <treadle/models/checkpoint.hpp>
 #include <treadle/treadle.hpp>
 
 #include <chrono>
@@ -32,6 +33,8 @@ struct Running {
   std::vector<std::unique_ptr<Tensor>> tensors;  ///< what the names of `inputs` and `outputs` point into
   std::vector<NamedTensor> inputs, outputs;
   std::string description;
+  std::vector<NamedSize> dims{};
+  std::shared_ptr<const io::Safetensors> file{};  ///< whose memory the parameters of a checkpoint are
 };
 
 template <class F>
@@ -56,7 +59,7 @@ Running* made(Build build) {
     if (graph.error)
       throw Error("the model is wrong: " + std::string(graph.strings[graph.error.got]) + ", expected " +
                   std::string(graph.strings[graph.error.expected]));
-    result = new Running{optimise(graph), {}, {}, {}, {}, {}, {}};
+    result = new Running{optimise(graph), {}, {}, {}, {}, {}, {}, {}, {}};
   });
   return result;
 }
@@ -124,6 +127,17 @@ void* versus_encoder_layer(std::int64_t batch_size, std::int64_t length, std::in
   });
 }
 
+/// A checkpoint's model. Inputs and outputs are those of its architecture.
+void* versus_checkpoint(const char* folder, std::int64_t batch_size, std::int64_t length) {
+  Running* result = nullptr;
+  guarded([&] {
+    models::LoadedModel m = models::load_checkpoint(folder);
+    result = new Running{std::move(m.graph), std::move(m.parameters), {}, {}, {}, {}, {}, {}, std::move(m.file)};
+    result->dims = {{"batch", batch_size}, {"seq", length}};
+  });
+  return result;
+}
+
 /// The memory stays the caller's and must outlive the model.
 int versus_parameter(void* model, const char* name, void* data, int rank, const std::int64_t* shape) {
   return guarded([&] { static_cast<Running*>(model)->parameters.set(name, view(data, "f32", rank, shape)); });
@@ -143,6 +157,7 @@ int versus_bind(void* model, int threads) {
   return guarded([&] {
     auto& m = *static_cast<Running*>(model);
     m.bound.emplace(m.graph, m.parameters, BindOptions{.backend = threads == 1 ? "simd" : "tbb", .threads = threads});
+    if (!m.dims.empty()) m.bound->bind_dims(m.dims);
     m.description = m.bound->describe();
   });
 }

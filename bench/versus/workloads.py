@@ -4,6 +4,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from . import checkpoint
+
 try:
     import numpy as np
 except ImportError:  # rows can be listed, not measured
@@ -42,7 +44,7 @@ class Workload:
             return 4.0 * self.heads * self.length * self.dim**2
         if self.kind == "product":
             return 2.0 * self.rows * self.inner * self.outer
-        rows = self.batch * self.length
+        rows = self.batch * self.length * (self.layers if self.kind == "bert" else 1)
         return rows * (8.0 * self.width**2 + 4.0 * self.width * self.hidden + 4.0 * self.length * self.width)
 
     def data(self) -> dict[str, Any]:
@@ -63,6 +65,9 @@ class Workload:
             return {"q": normal(*shape), "k": normal(*shape), "v": normal(*shape)}
         if self.kind == "product":
             return {"x": normal(self.rows, self.inner), "w": normal(self.outer, self.inner, deviation=self.inner**-0.5)}
+        if self.kind == "bert":
+            ids = random.integers(0, self.vocabulary, (self.batch, self.length), dtype=np.int32)
+            return {"ids": ids, **checkpoint.weights(self.layers)}
         width, hidden = self.width, self.hidden
         tensors = {"x": normal(self.batch, self.length, width)}
         for name, outs, ins in (
@@ -145,6 +150,12 @@ def encoder(width: int, heads: int, hidden: int, batch: int, length: int, quick:
     return Workload(f"encoder d{width} h{heads} ff{hidden} B{batch} N{length}", "encoder", sizes, "", goals, quick)
 
 
+def minilm(batch: int, quick: bool = False) -> Workload:
+    """all-MiniLM-L6-v2 from ids to hidden states, 128 tokens a text, nothing padded."""
+    sizes = {"batch": batch, "length": 128, "layers": 6, "width": 384, "heads": 12, "hidden": 1536, "vocabulary": 30522}
+    return Workload(f"MiniLM B{batch} N128", "bert", sizes, "", {"best": 1.0, "peak": 0.84}, quick)
+
+
 def all_rows() -> list[Workload]:
     rows = [
         attention("dense H8 N512 D64", "dense", 8, 512, 512, 64, quick=True, best=1.10, torch=2.3, peak=0.84),
@@ -176,6 +187,7 @@ def all_rows() -> list[Workload]:
         for length in (128, 512, 2048)
         for batch in (1, 8)
     ]
+    rows += [minilm(8, quick=True), minilm(32)]
     rows += [
         attention(f"decode H{heads} N{keys} D64", "dense", heads, 1, keys, 64, quick=(heads, keys) == (8, 4096), read=0.92)
         for heads in (8, 32)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import checkpoint
 from ..workloads import Workload
 from . import Arrays, Candidate, Missing
 
@@ -26,6 +27,8 @@ class OnnxRuntime:
             return [self.attention(w, data)]
         if w.kind == "encoder":
             return [self.encoder(w, data)]
+        if w.kind == "bert":
+            return [self.bert(w, data)]
         return []
 
     def attention(self, w: Workload, data: Arrays) -> Candidate:
@@ -69,13 +72,45 @@ class OnnxRuntime:
         run, out = self.session(nodes, weights, {"x": data["x"]}, w.output_shape())
         return Candidate("ONNX Runtime", "onnxruntime", run, lambda: out, data)
 
+    def bert(self, w: Workload, data: Arrays) -> Candidate:
+        """The operators that ONNX Runtime's own optimiser of BERT makes."""
+        make = self.onnx.helper.make_node
+        weights = {name: data[name] for name in ("words", "positions", "norm.weight", "norm.bias")}
+        names = ["ids", "", "words", "positions", "", "norm.weight", "norm.bias"]
+        nodes = [make("EmbedLayerNormalization", names, ["x0", "mask"], domain=DOMAIN, epsilon=1e-12)]
+        for i in range(w.layers):
+            own = {f"{i}.{n}": np.ascontiguousarray(a.T) if a.ndim == 2 else a for n, a in checkpoint.layer(data, i).items()}
+            for part, axis in (("weight", 1), ("bias", 0)):
+                own[f"{i}.qkv.{part}"] = np.concatenate([own.pop(f"{i}.attn.{n}.{part}") for n in "qkv"], axis)
+            weights |= own
+            p, out = f"{i}.", "out" if i + 1 == w.layers else f"x{i + 1}"
+
+            def add_norm(x: str, residual: str, linear: str, norm: str, result: str) -> Any:
+                inputs = [x, residual, f"{p}{norm}.weight", f"{p}{norm}.bias", f"{p}{linear}.bias"]
+                return make("SkipLayerNormalization", inputs, [result], domain=DOMAIN, epsilon=1e-12)
+
+            nodes += [
+                make("Attention", [f"x{i}", f"{p}qkv.weight", f"{p}qkv.bias"], [f"{p}mixed"], domain=DOMAIN, num_heads=w.heads),
+                make("MatMul", [f"{p}mixed", f"{p}attn.out.weight"], [f"{p}projected"]),
+                add_norm(f"{p}projected", f"x{i}", "attn.out", "norm1", f"{p}y"),
+                make("MatMul", [f"{p}y", f"{p}mlp.up.weight"], [f"{p}up"]),
+                make("BiasGelu", [f"{p}up", f"{p}mlp.up.bias"], [f"{p}hidden"], domain=DOMAIN),
+                make("MatMul", [f"{p}hidden", f"{p}mlp.down.weight"], [f"{p}down"]),
+                add_norm(f"{p}down", f"{p}y", "mlp.down", "norm2", out),
+            ]
+        run, out = self.session(nodes, weights, {"ids": data["ids"]}, w.output_shape())
+        return Candidate("ONNX Runtime", "onnxruntime", run, lambda: out, data)
+
     def session(self, nodes: list[Any], weights: Arrays, inputs: Arrays, shape: tuple[int, ...]) -> tuple[Any, Any]:
         """`run` and the array that it writes."""
         helper, numpy_helper, f32 = self.onnx.helper, self.onnx.numpy_helper, self.onnx.TensorProto.FLOAT
         graph = helper.make_graph(
             nodes,
             "row",
-            [helper.make_tensor_value_info(name, f32, array.shape) for name, array in inputs.items()],
+            [
+                helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+                for name, array in inputs.items()
+            ],
             [helper.make_tensor_value_info("out", f32, shape)],
             [numpy_helper.from_array(array, name) for name, array in weights.items()],
         )
@@ -89,7 +124,7 @@ class OnnxRuntime:
         session = self.runtime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
         binding, out = session.io_binding(), np.zeros(shape, np.float32)
         for name, array in inputs.items():
-            binding.bind_input(name, "cpu", 0, np.float32, array.shape, array.ctypes.data)
+            binding.bind_input(name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
         binding.bind_output("out", "cpu", 0, np.float32, out.shape, out.ctypes.data)
         return lambda: session.run_with_iobinding(binding), out
 

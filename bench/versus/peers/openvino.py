@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import checkpoint
 from ..workloads import Workload
 from . import Arrays, Candidate, Missing
 
@@ -28,6 +29,8 @@ class OpenVino:
             return found
         if w.kind == "encoder":
             return [self.compiled("OpenVINO", self.encoder(w, data), {"x": data["x"]})]
+        if w.kind == "bert":
+            return [self.compiled("OpenVINO", self.bert(w, data), {"ids": data["ids"]})]
         return []
 
     def compiled(self, name: str, model: Any, inputs: Arrays) -> Candidate:
@@ -61,8 +64,25 @@ class OpenVino:
         return self.model(ops.matmul(ops.softmax(scores, 3), v, False, False), [q, k, v])
 
     def encoder(self, w: Workload, data: Arrays) -> Any:
+        x = self.ops.parameter([w.batch, w.length, w.width], np.float32, name="x")
+        return self.model(self.layer(w, data, x, self.ops.relu, 1e-5), [x])
+
+    def bert(self, w: Workload, data: Arrays) -> Any:
         ops = self.ops
-        x = ops.parameter([w.batch, w.length, w.width], np.float32, name="x")
+        ids = ops.parameter([w.batch, w.length], np.int32, name="ids")
+        words = ops.gather(ops.constant(data["words"]), ids, ops.constant(np.int32(0)))
+        x = self.norm(ops.add(words, ops.constant(data["positions"][None, : w.length])), data, "norm", 1e-12)
+        for i in range(w.layers):
+            x = self.layer(w, checkpoint.layer(data, i), x, lambda node: ops.gelu(node, "erf"), 1e-12)
+        return self.model(x, [ids])
+
+    def norm(self, node: Any, data: Arrays, name: str, eps: float) -> Any:
+        ops = self.ops
+        centred = ops.mvn(node, np.array([-1]), True, eps, "INSIDE_SQRT")
+        return ops.add(ops.multiply(centred, ops.constant(data[f"{name}.weight"])), ops.constant(data[f"{name}.bias"]))
+
+    def layer(self, w: Workload, data: Arrays, x: Any, activation: Any, eps: float) -> Any:
+        ops = self.ops
 
         def linear(node: Any, name: str) -> Any:
             return ops.add(ops.matmul(node, ops.constant(data[f"{name}.weight"]), False, True), ops.constant(data[f"{name}.bias"]))
@@ -71,16 +91,12 @@ class OpenVino:
             split = ops.reshape(node, np.array([w.batch, w.length, w.heads, w.width // w.heads]), False)
             return ops.transpose(split, np.array([0, 2, 1, 3]))
 
-        def norm(node: Any, name: str) -> Any:
-            centred = ops.mvn(node, np.array([-1]), True, 1e-5, "INSIDE_SQRT")
-            return ops.add(ops.multiply(centred, ops.constant(data[f"{name}.weight"])), ops.constant(data[f"{name}.bias"]))
-
         q, k, v = (heads(linear(x, f"attn.{n}")) for n in "qkv")
         mixed = ops.transpose(ops.scaled_dot_product_attention(q, k, v), np.array([0, 2, 1, 3]))
         mixed = ops.reshape(mixed, np.array([w.batch, w.length, w.width]), False)
-        y = norm(ops.add(x, linear(mixed, "attn.out")), "norm1")
-        hidden = ops.relu(linear(y, "mlp.up"))
-        return self.model(norm(ops.add(y, linear(hidden, "mlp.down")), "norm2"), [x])
+        y = self.norm(ops.add(x, linear(mixed, "attn.out")), data, "norm1", eps)
+        hidden = activation(linear(y, "mlp.up"))
+        return self.norm(ops.add(y, linear(hidden, "mlp.down")), data, "norm2", eps)
 
 
 def load(libraries: object, threads: int) -> OpenVino:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import checkpoint
 from ..workloads import Workload
 from . import Arrays, Candidate, Missing
 
@@ -28,6 +29,7 @@ class Treadle:
             "versus_linear_attention": [ctypes.c_int] + [number] * 3,
             "versus_linear": [number] * 3,
             "versus_encoder_layer": [number] * 5,
+            "versus_checkpoint": [ctypes.c_char_p, number, number],
         }.items():
             function = getattr(self.functions, name)
             function.argtypes, function.restype = arguments, ctypes.c_void_p
@@ -66,19 +68,25 @@ class Bound:
             made = library.versus_linear_attention(w.mask == "causal", w.heads, w.length, w.dim)
         elif w.kind == "product":
             made = library.versus_linear(w.rows, w.inner, w.outer)
+        elif w.kind == "bert":
+            made = library.versus_checkpoint(str(checkpoint.folder()).encode(), w.batch, w.length)
         else:
             made = library.versus_encoder_layer(w.batch, w.length, w.width, w.heads, w.hidden)
         if not made:
             raise RuntimeError(library.versus_error().decode())
         self.model = made
         self.out = np.zeros(w.output_shape(), np.float32)
-        for name, array in data.items():
+        if w.kind == "bert":  # it reads its weights itself
+            self.types = np.zeros_like(data["ids"])
+            self.tensor("input_ids", data["ids"], False)
+            self.tensor("token_type_ids", self.types, False)
+        for name, array in data.items() if w.kind != "bert" else ():
             if name == "w" or "." in name:
                 full = "w.weight" if name == "w" else name
                 self.check(library.versus_parameter(made, full.encode(), array.ctypes.data, array.ndim, int64s(array.shape)))
             else:
                 self.tensor(name, array, False)
-        self.tensor("out", self.out, True)
+        self.tensor("hidden" if w.kind == "bert" else "out", self.out, True)
         self.check(library.versus_bind(made, treadle.threads))
 
     def tensor(self, name: str, array: Any, output: bool) -> None:

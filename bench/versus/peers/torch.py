@@ -6,6 +6,7 @@ import mmap
 import os
 from typing import Any
 
+from .. import checkpoint
 from ..workloads import Workload
 from . import Arrays, Candidate, Missing
 
@@ -55,6 +56,8 @@ class Torch:
         elif w.kind == "product":
             x, weight = tensors["x"], tensors["w"]
             found = [self.made("torch", lambda: torch.nn.functional.linear(x, weight))]
+        elif w.kind == "bert":
+            found = self.bert(w, tensors)
         else:
             found = self.encoder(w, tensors)
         if self.unlocked:
@@ -80,8 +83,28 @@ class Torch:
         return [self.made("torch", lambda: sdpa(q, k, v, is_causal=causal))]
 
     def encoder(self, w: Workload, t: dict[str, Any]) -> list[Candidate]:
+        layer, x = self.layer(w, t, "relu", 1e-5), t["x"]
+        return self.both_paths(lambda: layer(x))
+
+    def bert(self, w: Workload, t: dict[str, Any]) -> list[Candidate]:
         torch = self.torch
-        layer = torch.nn.TransformerEncoderLayer(w.width, w.heads, w.hidden, dropout=0.0, batch_first=True).eval()
+        layers = [self.layer(w, checkpoint.layer(t, i), "gelu", 1e-12) for i in range(w.layers)]
+        functional, ids, positions = torch.nn.functional, t["ids"], t["positions"][: w.length]
+
+        def compute() -> Any:
+            x = functional.embedding(ids, t["words"]) + positions
+            x = functional.layer_norm(x, (w.width,), t["norm.weight"], t["norm.bias"], 1e-12)
+            for layer in layers:
+                x = layer(x)
+            return x
+
+        return self.both_paths(compute)
+
+    def layer(self, w: Workload, t: dict[str, Any], activation: str, eps: float) -> Any:
+        torch = self.torch
+        layer = torch.nn.TransformerEncoderLayer(
+            w.width, w.heads, w.hidden, dropout=0.0, activation=activation, layer_norm_eps=eps, batch_first=True
+        ).eval()
         with torch.no_grad():
             attention = layer.self_attn
             attention.in_proj_weight.copy_(torch.cat([t[f"attn.{n}.weight"] for n in "qkv"]))
@@ -92,12 +115,15 @@ class Torch:
             ):  # fmt: skip
                 module.weight.copy_(t[f"{name}.weight"])
                 module.bias.copy_(t[f"{name}.bias"])
-        x, set_fast = t["x"], torch.backends.mha.set_fastpath_enabled
+        return layer
+
+    def both_paths(self, forward: Any) -> list[Candidate]:
+        set_fast = self.torch.backends.mha.set_fastpath_enabled
 
         def with_fast_path(on: bool) -> Any:
             def compute() -> Any:
                 set_fast(on)
-                return layer(x)
+                return forward()
 
             return compute
 

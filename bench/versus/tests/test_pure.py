@@ -1,14 +1,16 @@
 """The parts without libraries: quantiles, which repetitions count, the order of turns, agreement, masks' pairs, tables."""
 from __future__ import annotations
 
+import json
 import math
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from versus import alone, spread, table, timing, workloads  # noqa: E402
+from versus import alone, checkpoint, spread, table, timing, workloads  # noqa: E402
 
 try:
     import numpy as np
@@ -88,6 +90,25 @@ class Workloads(unittest.TestCase):
         rows = workloads.all_rows()
         self.assertEqual(len({w.name for w in rows}), len(rows))
         self.assertEqual({w.kind for w in rows if w.quick}, {w.kind for w in rows})
+
+    def test_a_model_costs_its_layers(self) -> None:
+        model, layer = workloads.minilm(8), workloads.encoder(384, 12, 1536, 8, 128)
+        self.assertEqual(model.useful_flops(), 6 * layer.useful_flops())
+
+    @unittest.skipIf(np is None, "needs numpy")
+    def test_checkpoint_is_read_by_name(self) -> None:
+        data = np.arange(6, dtype=np.float32)
+        header = json.dumps({
+            "__metadata__": {"format": "pt"}, "ids": {"dtype": "I64", "shape": [1], "data_offsets": [0, 8]},
+            "w": {"dtype": "F32", "shape": [2, 3], "data_offsets": [8, 32]},
+        }).encode()  # fmt: skip
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "model.safetensors"
+            file.write_bytes(len(header).to_bytes(8, "little") + header + bytes(8) + data.tobytes())
+            tensors = checkpoint.read(file)
+        self.assertEqual(list(tensors), ["w"])
+        self.assertTrue((tensors["w"] == data.reshape(2, 3)).all())
+        self.assertEqual(list(checkpoint.layer({"1.attn.q.bias": 5, "10.attn.q.bias": 6, "norm.bias": 7}, 1)), ["attn.q.bias"])
 
     @unittest.skipIf(np is None, "needs numpy")
     def test_big_bird(self) -> None:
