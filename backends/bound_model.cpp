@@ -72,6 +72,7 @@ struct BoundModel::Implementation {
   const kernel::Table* kernels = nullptr;
   std::unique_ptr<Threads> threads;
   bool float64 = false, inlined = true;
+  Trace* trace = nullptr;
 
   plan::Constants constants;
   std::vector<plan::StateStorage> states;
@@ -115,6 +116,7 @@ BoundModel::BoundModel(GraphView graph, const Parameters& parameters, BindOption
     throw Error(std::to_string(options.threads) + " threads; 0 (all) to " + std::to_string(most_threads) + " is right");
   m.float64 = options.float64;
   m.inlined = options.inlined;
+  m.trace = options.trace;
   m.graph = copy_of(graph);
   m.constants.parameters = parameters;
   if (m.backend->has_isas) {
@@ -227,7 +229,7 @@ void BoundModel::bind_dims(std::span<const NamedSize> sizes) {
   if (m.backend->has_isas) {
     plan::Plan p = plan::make_plan(m.graph, values, *m.kernels, m.backend->name, m.constants, m.states);
     if (m.inlined) m.choose_scores(p);
-    m.executor = std::make_unique<plan::Executor>(std::move(p), m.graph, *m.kernels, *m.threads);
+    m.executor = std::make_unique<plan::Executor>(std::move(p), m.graph, *m.kernels, *m.threads, m.trace);
   } else {
     m.bind_reference(values);
   }
@@ -346,6 +348,8 @@ void BoundModel::Implementation::describe_steps() const {
     const kernel::Attention* a = plan::scores_of(s.call);
     if (a != nullptr && s.mask >= 0 && !s.at_bind) {
       const std::int64_t strip = s.work.tile_queries, block = s.work.tile_keys;
+      info.tile_queries = strip;
+      info.tile_keys = block;
       info.form = "masked tiles of " + std::to_string(strip) + " x " + std::to_string(block);
       info.upper_bound = !executor->countable(s);
       if (!info.upper_bound) {

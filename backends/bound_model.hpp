@@ -23,6 +23,8 @@
 
 namespace treadle {
 
+class Trace;
+
 /// A tensor that is handed in or out by the leaf name of its input or output node.
 struct NamedTensor {
   std::string_view name;
@@ -43,6 +45,7 @@ struct BindOptions {
   /// Use attention kernels with the score function inlined where treadle_add_model compiled one (docs/06_speed.md);
   /// false: always the tile evaluator. The bits are the same.
   bool inlined = true;
+  Trace* trace = nullptr;  ///< what runs when goes there (trace.hpp), if there is one; not of reference
 };
 
 /// What one step of a plan does and costs.
@@ -58,6 +61,7 @@ struct StepInfo {
   bool upper_bound = false;   ///< the mask reads tables that only a run gives, and none has run: all pairs count
   double bytes = 0;           ///< operands read and results written, each once
   std::size_t work_items = 0;
+  std::int64_t tile_queries = 0, tile_keys = 0;  ///< of attention with a mask
   bool at_bind = false;  ///< depends on nothing that changes between runs: ran when the model was bound, costs nothing
   std::string form;      ///< chosen at bind, where the kernel has several; else empty
   std::int64_t expert_rows = 0;  ///< of a product of experts: rows that the last run computed (tokens · top_k)

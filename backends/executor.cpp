@@ -55,8 +55,8 @@ const char* bad_id(op o) {
 
 }  // namespace
 
-Executor::Executor(Plan plan, GraphView graph, const kernel::Table& kernels, Threads& threads)
-    : plan_(std::move(plan)), graph_(graph), kernels_(kernels), threads_(threads) {
+Executor::Executor(Plan plan, GraphView graph, const kernel::Table& kernels, Threads& threads, Trace* trace)
+    : plan_(std::move(plan)), graph_(graph), kernels_(kernels), threads_(threads), trace_(trace) {
   arena_ = allocate(plan_.arena_bytes);
   for (Buffer& b : plan_.buffers)
     if (b.place == Place::arena) b.view.data = static_cast<std::byte*>(arena_.get()) + b.offset;
@@ -83,16 +83,33 @@ Executor::Executor(Plan plan, GraphView graph, const kernel::Table& kernels, Thr
     copies_[i].arguments = {port(i).view, port(i).view};
     most = std::max(most, copies_[i].kernel->plan(copies_[i].arguments).workspace_bytes);
   }
+  if (trace_ != nullptr) most = std::max<std::size_t>(most, 1);  // its place tells which thread worked
   workspace_stride_ = align_up(most);
   if (workspace_bytes() > available_memory())
     throw Error("the kernels need " + std::to_string(workspace_bytes() >> 20) +
                 " MiB of workspace, more than is available; use shorter lengths");
   workspace_ = allocate(workspace_bytes());
+  if (trace_ != nullptr) announce_steps();
+  run_steps(true);
+}
+
+void Executor::run_steps(bool at_bind) {
+  std::size_t i = 0;
   for (const Step& s : plan_.steps) {
-    if (!s.at_bind) continue;
+    const std::size_t step = i++;
+    if (s.at_bind != at_bind) continue;
     bind_computed(s);
-    std::visit([&](const auto& c) { execute(c, s.work, s.flops + s.bytes); }, s.call);
+    std::visit([&](const auto& c) { execute(c, s.work, s.flops + s.bytes, step); }, s.call);
   }
+}
+
+void Executor::announce_steps() {
+  std::vector<TraceStep> steps;
+  for (const Step& s : plan_.steps)
+    steps.push_back({s.name, std::string(name(graph_.nodes[static_cast<std::size_t>(s.node)].op)),
+                     std::visit([](const auto& c) { return std::string(c.kernel->name); }, s.call), s.flops, s.bytes});
+  steps.push_back({"", "copy of an input or output", kernels_.copy.name, 0, 0});
+  first_traced_ = trace_->add_steps(std::move(steps), threads_.slots());
 }
 
 template <class Use>
@@ -226,7 +243,7 @@ void Executor::choose_places(std::span<const TensorView> inputs, std::span<const
 }
 
 template <class Arguments>
-void Executor::execute(const Call<Arguments>& call, const kernel::Work& work, double cost) {
+void Executor::execute(const Call<Arguments>& call, const kernel::Work& work, double cost, std::size_t step) {
   if (work.items == 0) return;
   Task task;
   task.items = work.items;
@@ -238,8 +255,36 @@ void Executor::execute(const Call<Arguments>& call, const kernel::Work& work, do
   task.context = &call;
   task.workspace = static_cast<std::byte*>(workspace_.get());
   task.stride = workspace_stride_;
-  if (work.items == 1 || cost < worth_threads) return task.call(task.context, 0, task.items, task.workspace);
+  const bool alone = work.items == 1 || cost < worth_threads;
+  if (trace_ != nullptr && trace_->recording()) return traced(task, alone, step);
+  if (alone) return task.call(task.context, 0, task.items, task.workspace);
   threads_.run(task);
+}
+
+void Executor::traced(const Task& task, bool alone, std::size_t step) {
+  struct Pieces {
+    const Task& task;
+    Trace& trace;
+    std::int32_t step;
+  };
+  const Pieces pieces{task, *trace_, first_traced_ + static_cast<std::int32_t>(step)};
+  Task watched = task;
+  watched.context = &pieces;
+  watched.call = [](const void* context, std::size_t first, std::size_t last, void* workspace) {
+    const auto& p = *static_cast<const Pieces*>(context);
+    const HardwareCounts before = p.trace.counts();
+    const std::int64_t begin = p.trace.now();
+    p.task.call(p.task.context, first, last, workspace);
+    const auto thread = static_cast<std::size_t>(static_cast<std::byte*>(workspace) - p.task.workspace) / p.task.stride;
+    p.trace.add_piece(p.step, thread, first, last, begin, before);
+  };
+  const std::int64_t begin = trace_->now();
+  if (alone) {
+    watched.call(watched.context, 0, watched.items, watched.workspace);
+  } else {
+    threads_.run(watched);
+  }
+  trace_->add_step(pieces.step, begin);
 }
 
 void Executor::run(std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
@@ -251,7 +296,7 @@ void Executor::run(std::span<const TensorView> inputs, std::span<const TensorVie
   }
   const auto copy = [&](std::size_t i) {
     const Call<kernel::Copy>& c = copies_[i];
-    execute(c, c.kernel->plan(c.arguments), static_cast<double>(port(i).bytes));
+    execute(c, c.kernel->plan(c.arguments), static_cast<double>(port(i).bytes), plan_.steps.size());
   };
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (staged_[i] != 0) copy(i);
@@ -263,11 +308,7 @@ void Executor::run(std::span<const TensorView> inputs, std::span<const TensorVie
   has_run_ = true;
   for (std::int32_t& bad : plan_.bad) bad = 0;
   for (std::int64_t& rows : plan_.expert_rows) rows = 0;
-  for (const Step& s : plan_.steps) {
-    if (s.at_bind) continue;
-    bind_computed(s);
-    std::visit([&](const auto& c) { execute(c, s.work, s.flops + s.bytes); }, s.call);
-  }
+  run_steps(false);
   for (std::size_t i = inputs.size(); i < staging_.size(); ++i)
     if (staged_[i] != 0) copy(i);
   for (std::size_t i = 0; i < plan_.bad.size(); ++i)

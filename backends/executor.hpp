@@ -3,6 +3,7 @@
 
 #include <treadle/backends/plan.hpp>
 #include <treadle/backends/threads.hpp>
+#include <treadle/backends/trace.hpp>
 #include <treadle/graph/mask/tiles.hpp>
 
 #include <algorithm>
@@ -15,8 +16,8 @@ namespace treadle::plan {
 /// A plan with memory. After the constructor nothing is allocated any more.
 class Executor {
  public:
-  /// Throws Error if tables or workspaces do not fit.
-  Executor(Plan plan, GraphView graph, const kernel::Table& kernels, Threads& threads);
+  /// Throws Error if tables or workspaces do not fit. Runs are written to `trace` if there is one.
+  Executor(Plan plan, GraphView graph, const kernel::Table& kernels, Threads& threads, Trace* trace = nullptr);
 
   /// `inputs` and `outputs` in the order of the plan; an output without data is not handed out. Shapes are checked
   /// already.
@@ -53,6 +54,8 @@ class Executor {
   GraphView graph_;
   const kernel::Table& kernels_;
   Threads& threads_;
+  Trace* trace_ = nullptr;
+  std::int32_t first_traced_ = 0;  ///< number of the first step in the trace
   std::shared_ptr<void> arena_, workspace_;
   std::size_t workspace_stride_ = 0, staging_bytes_ = 0;
   std::vector<std::shared_ptr<void>> staging_;  ///< inputs, then outputs
@@ -83,8 +86,12 @@ class Executor {
   /// Addresses of operands; says whether every step's workspace is still large enough.
   bool patch(bool all);
   void choose_places(std::span<const TensorView> inputs, std::span<const TensorView> outputs, bool stage_all);
+  /// `step` is its number in the plan; copies of the caller's views have the one behind the last.
   template <class Arguments>
-  void execute(const Call<Arguments>& call, const kernel::Work& work, double cost);
+  void execute(const Call<Arguments>& call, const kernel::Work& work, double cost, std::size_t step);
+  void traced(const Task& task, bool alone, std::size_t step);
+  void run_steps(bool at_bind);
+  void announce_steps();
 };
 
 }  // namespace treadle::plan

@@ -4,6 +4,7 @@
 
 #include <allocations.hpp>
 
+#include <treadle/backends/trace.hpp>
 #include <treadle/models/examples.hpp>
 #include <treadle/ops/routing_attention.hpp>
 #include <treadle/ops/top_k_attention.hpp>
@@ -59,6 +60,15 @@ BOOST_AUTO_TEST_CASE(a_run_on_simd_allocates_nothing) {
 BOOST_AUTO_TEST_CASE(a_run_on_tbb_allocates_nothing) {
   for (const auto& entry : models::all) BOOST_TEST_CONTEXT(entry.name)
   BOOST_TEST(allocations_of_runs(optimise(entry.build()), {.backend = "tbb", .threads = 2}, false) == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_traced_run_allocates_nothing) {
+  Trace trace({.events = 1000});
+  for (const auto& entry : models::all)
+    if (entry.name == "tiny_gpt") {
+      BOOST_TEST(allocations_of_runs(optimise(entry.build()), {.backend = "simd", .trace = &trace}, true) == 0);
+    }
+  BOOST_TEST(trace.events() > 10u);
 }
 
 // Tables that are computed in a run are bound in the middle of it.
