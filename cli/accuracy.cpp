@@ -110,7 +110,7 @@ reference::RowResults AccuracyMeter::softmax_rows(const std::function<reference:
   return all;
 }
 
-double AccuracyMeter::linear_entropy(const Variant& variant) const {
+std::vector<double> AccuracyMeter::linear_entropy(const Variant& variant) const {
   // Linear attention's weights are φ(q)·φ(k) / Σ φ(q)·φ(k): never negative for elu + 1 and for positive random
   // features, so a distribution over the keys.
   std::vector<double> entropy(rows_.size());
@@ -143,9 +143,18 @@ double AccuracyMeter::linear_entropy(const Variant& variant) const {
       entropy[r] = sum > 0 ? std::log(sum) - sum_log / sum : 0;
     }
   });
+  return entropy;
+}
+
+void AccuracyMeter::add_entropies(Accuracy& a, const std::vector<double>& entropy) const {
   double mean = 0;
-  for (const double e : entropy) mean += e / static_cast<double>(entropy.size());
-  return mean;
+  a.head_entropies.assign(static_cast<std::size_t>(shape_.heads), 0.0);
+  const double per_head = static_cast<double>(entropy.size()) / static_cast<double>(shape_.heads);
+  for (std::size_t r = 0; r < entropy.size(); ++r) {
+    mean += entropy[r] / static_cast<double>(entropy.size());
+    a.head_entropies[static_cast<std::size_t>(rows_[r].head)] += entropy[r] / per_head;
+  }
+  a.mean_entropy = mean;
 }
 
 Accuracy AccuracyMeter::operator()(const Variant& variant, const std::vector<float>& out) {
@@ -158,6 +167,8 @@ Accuracy AccuracyMeter::operator()(const Variant& variant, const std::vector<flo
   }
   Accuracy a;
   double difference = 0, size = 0;
+  const auto heads = static_cast<std::size_t>(shape_.heads);
+  std::vector<double> head_difference(heads), head_size(heads);
   const auto dim = static_cast<std::size_t>(shape_.head_dim);
   for (std::size_t r = 0; r < rows_.size(); ++r) {
     const reference::Row row = rows_[r];
@@ -167,20 +178,22 @@ Accuracy AccuracyMeter::operator()(const Variant& variant, const std::vector<flo
       const double want = truth.out[r * dim + d], e = static_cast<double>(got[d]) - want;
       difference += e * e;
       size += want * want;
+      head_difference[static_cast<std::size_t>(row.head)] += e * e;
+      head_size[static_cast<std::size_t>(row.head)] += want * want;
     }
   }
   a.relative_error = size > 0 ? std::sqrt(difference / size) : std::sqrt(difference);
+  for (std::size_t h = 0; h < heads; ++h)
+    a.head_errors.push_back(head_size[h] > 0 ? std::sqrt(head_difference[h] / head_size[h])
+                                             : std::sqrt(head_difference[h]));
   if (variant.weights == Variant::Weights::none) return a;
   if (variant.weights == Variant::Weights::linear) {
-    a.mean_entropy = linear_entropy(variant);
+    add_entropies(a, linear_entropy(variant));
     return a;
   }
   const std::optional<Mask>& mask = variant.attention.mask;
   const bool is_truth = !mask || *mask == mask::causal();
-  const std::vector<double> entropy = is_truth ? truth.entropy : mask_entropy(variant);
-  double mean = 0;
-  for (const double e : entropy) mean += e / static_cast<double>(entropy.size());
-  a.mean_entropy = mean;
+  add_entropies(a, is_truth ? truth.entropy : mask_entropy(variant));
   return a;
 }
 

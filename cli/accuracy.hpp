@@ -14,6 +14,7 @@ namespace treadle::cli {
 struct Accuracy {
   double relative_error = 0;           ///< ‖out − dense‖ / ‖dense‖ over the rows (Frobenius)
   std::optional<double> mean_entropy;  ///< of the variant's own weights, in nats; none: it has no such weights
+  std::vector<double> head_errors, head_entropies;  ///< the same of each head; entropies may be none
 };
 
 /// Measures over the same rows for every variant of one input: all query rows up to 2,048, else 64 a head chosen by the
@@ -38,8 +39,10 @@ class AccuracyMeter {
 
   /// Every thread has a `keep` of its own.
   reference::RowResults softmax_rows(const std::function<reference::Keep()>& make_keep) const;
+  /// Of every row.
   std::vector<double> mask_entropy(const Variant& variant) const;
-  double linear_entropy(const Variant& variant) const;
+  std::vector<double> linear_entropy(const Variant& variant) const;
+  void add_entropies(Accuracy& a, const std::vector<double>& entropy) const;
 };
 
 }  // namespace treadle::cli

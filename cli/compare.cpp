@@ -6,8 +6,10 @@
 #include "checkpoint_comparison.hpp"
 #endif
 #include "command.hpp"
+#include "compare_page.hpp"
 #include "machine.hpp"
 #include "measure.hpp"
+#include "page.hpp"
 #include "real_input.hpp"
 #include "report.hpp"
 
@@ -27,7 +29,7 @@ namespace {
 /// What was typed; empty: not given.
 struct Typed {
   std::string variants, lengths, batch, heads, kv_heads, head_dim, backend, isa, threads, seed, repetitions, json, csv,
-      qkv, checkpoint, text, tokens, passages;
+      html, trace, qkv, checkpoint, text, tokens, passages;
   bool quick = false, list = false;
 };
 
@@ -38,7 +40,7 @@ struct Plan {
   AttentionShape shape;               ///< of random inputs, without the length
   MeasureOptions measure;
   std::uint64_t seed = 1;
-  std::string json, csv;
+  std::string json, csv, html, trace;
 };
 
 constexpr std::int64_t most_heads = 65536, most_head_dim = 4096;
@@ -68,10 +70,17 @@ RunsOn runs_on(const Typed& t) {
 }
 
 void check_outputs(const Typed& t) {
-  for (const std::string& path : {t.json, t.csv})
-    if (!path.empty()) require_writable(path);
-  if (!t.json.empty() && t.json == t.csv)
-    throw Error(fmt::format("--json and --csv both name '{}': name two files", t.json));
+  const std::pair<const char*, const std::string&> files[] = {
+      {"--json", t.json}, {"--csv", t.csv}, {"--html", t.html}, {"--trace", t.trace}};
+  for (const auto& [option, path] : files) {
+    if (path.empty()) continue;
+    require_writable(path);
+    for (const auto& [other, same] : files) {
+      if (option == other) break;
+      if (path == same) throw Error(fmt::format("{} and {} both name '{}': name two files", other, option, path));
+    }
+  }
+  if (!t.html.empty()) require_charts();
 }
 
 Plan plan_of(const Typed& t) {
@@ -114,6 +123,8 @@ Plan plan_of(const Typed& t) {
   check_outputs(t);
   p.json = t.json;
   p.csv = t.csv;
+  p.html = t.html;
+  p.trace = t.trace;
   return p;
 }
 
@@ -128,7 +139,11 @@ double needed_bytes(const AttentionShape& s) {
 
 class Comparison {
  public:
-  explicit Comparison(const Plan& plan) : plan_(plan) {
+  explicit Comparison(const Plan& plan) : plan_(plan), options_(plan.measure) {
+    if (!plan.html.empty() || !plan.trace.empty()) {
+      trace_.emplace(TraceOptions{.counters = !plan.trace.empty()});
+      options_.trace = &*trace_;
+    }
     report_.machine = machine();
     report_.seed = plan.seed;
     report_.date = date();
@@ -161,6 +176,9 @@ class Comparison {
   Report report_;
   Table table_;
   std::vector<double> peaks_;
+  MeasureOptions options_;
+  std::optional<Trace> trace_;
+  ComparePage page_;
 
   void random(std::int64_t length) {
     AttentionShape s = plan_.shape;
@@ -202,7 +220,8 @@ class Comparison {
     const auto progress = [&](const std::string& text) {
       table_.progress(fmt::format("{} × {}: {}", input, s.length, text));
     };
-    const Group g = measure(variants, s, {q, k, v, &out}, plan_.measure, progress, [&](std::size_t i) {
+    options_.label = fmt::format("{} × {}: ", input, s.length);
+    const Group g = measure(variants, s, {q, k, v, &out}, options_, progress, [&](std::size_t i) {
       progress(variants[i].name + ": error and entropy in float64");
       accuracy[i] = meter(variants[i], out);
     });
@@ -212,7 +231,13 @@ class Comparison {
     report_.peak_gflops = sorted[sorted.size() / 2];
     for (std::size_t i = 0; i < variants.size(); ++i) {
       add_row(input, s, variants[i], g.variants[i], g.peak_gflops, accuracy[i], meter.rows());
+      if (!plan_.html.empty()) page_.add(input, variants[i], s, g.variants[i], accuracy[i]);
     }
+    if (!plan_.html.empty() && input != "random") {
+      progress("attention weights");
+      page_.add_weights(variants, s, {q, k, v, &out}, options_);
+    }
+    write_pictures();
   }
 
   void add_row(const std::string& input, const AttentionShape& s, const Variant& variant, const Measurement& m,
@@ -263,6 +288,15 @@ class Comparison {
     table_.exponents(fitted);
     report_.exponents.insert(report_.exponents.end(), fitted.begin(), fitted.end());
     if (!fitted.empty()) write();
+    write_pictures();
+  }
+
+  void write_pictures() {
+    if (!plan_.html.empty()) {
+      table_.progress("writing the page");
+      replace_file(plan_.html, page_.html(report_, "Attention compared"));
+    }
+    if (!plan_.trace.empty()) replace_file(plan_.trace, trace_->to_json());
   }
 
   void write() const {
@@ -281,7 +315,7 @@ class Comparison {
         "GFLOP/s: over the pairs that the mask keeps; executed: over whole tiles; peak: GFLOP/s over the FMA peak.\n"
         "planned, measured: memory beside inputs and result. error: against dense attention (causal variants: causal\n"
         "dense attention) in float64; entropy: of the rows' own weights, in nats; rows: that both were measured on.\n");
-    for (const std::string& path : {plan_.json, plan_.csv})
+    for (const std::string& path : {plan_.json, plan_.csv, plan_.html, plan_.trace})
       if (!path.empty()) fmt::print("Wrote {}\n", path);
   }
 };
@@ -374,6 +408,11 @@ Command add_compare(CLI::App& app) {
       ->type_name("N");
   sub->add_option("--json", t.json, "Write the results as JSON, rewritten after every row")->type_name("FILE");
   sub->add_option("--csv", t.csv, "Write the rows as CSV, rewritten after every row")->type_name("FILE");
+  sub->add_option("--html", t.html, "Write a page of charts that opens offline, rewritten after every length")
+      ->type_name("FILE");
+  sub->add_option("--trace", t.trace,
+                  "Write one run of each variant, which is not timed, as Chrome trace events (Perfetto opens them)")
+      ->type_name("FILE");
   sub->add_option("--qkv", t.qkv, "Folder with q.npy, k.npy, v.npy: f32 [batch, heads, length, head_dim]")
       ->type_name("DIR");
   sub->add_option("--checkpoint", t.checkpoint,

@@ -30,6 +30,7 @@ struct Running {
   std::vector<NamedTensor> inputs, outputs;
   std::vector<std::uint8_t> table;
   double last_ms = 0;
+  std::size_t traced = 0;  ///< which model it is in the trace
 };
 
 TensorView view(const float* data, std::int64_t batch, std::int64_t heads, std::int64_t length, std::int64_t head_dim) {
@@ -56,12 +57,19 @@ Group measure(const std::vector<Variant>& variants, const AttentionShape& shape,
     const Graph graph = attention_model(variants[i], shape);
     const bool counts = reset_peak_resident();
     const auto before = resident_bytes();
-    running.push_back({BoundModel(graph, Parameters::random(graph, 1, {{"seq", shape.length}}),
-                                  {.backend = options.backend, .isa = options.isa, .threads = options.threads}),
-                       {},
-                       {},
-                       {}});
+    running.push_back(
+        {BoundModel(
+             graph, Parameters::random(graph, 1, {{"seq", shape.length}}),
+             {.backend = options.backend, .isa = options.isa, .threads = options.threads, .trace = options.trace}),
+         {},
+         {},
+         {}});
     Running& r = running.back();
+    if (options.trace != nullptr) {
+      options.trace->pause();
+      options.trace->label(options.label + variants[i].name);
+      r.traced = options.trace->models();
+    }
     r.model.bind_dims({{"batch", shape.batch}, {"seq", shape.length}});
     r.inputs = {{"q", view(tensors.q, shape.batch, shape.heads, shape.length, shape.head_dim)},
                 {"k", view(tensors.k, shape.batch, shape.kv_heads, shape.length, shape.head_dim)},
@@ -82,6 +90,7 @@ Group measure(const std::vector<Variant>& variants, const AttentionShape& shape,
       m.useful_flops += s.useful_flops;
       m.executed_flops += s.executed_flops;
       m.flops_known = m.flops_known && !s.upper_bound;
+      if (s.tile_queries > 0) m.tile_queries = s.tile_queries, m.tile_keys = s.tile_keys;
     }
     m.isa = std::string(r.model.isa());
     m.threads = r.model.threads();
@@ -110,6 +119,23 @@ Group measure(const std::vector<Variant>& variants, const AttentionShape& shape,
         r.model.run(r.inputs, r.outputs);
         r.last_ms = milliseconds_since(start);
         group.variants[i].milliseconds.push_back(r.last_ms);
+      }
+    }
+  }
+  if (options.trace != nullptr) {
+    for (Running& r : running) {
+      options.trace->resume();
+      r.model.run(r.inputs, r.outputs);
+      options.trace->pause();
+    }
+    for (const StepTime& t : options.trace->step_times()) {
+      for (std::size_t i = 0; i < running.size(); ++i) {
+        if (running[i].traced != t.model) continue;
+        const std::span<const StepInfo> steps = running[i].model.steps();
+        if (t.step >= steps.size()) continue;  // a copy of an input or output
+        const StepInfo& s = steps[t.step];
+        group.variants[i].kernels.push_back(
+            {s.kernel, std::string(name(s.op)), s.executed_flops, s.bytes, t.milliseconds});
       }
     }
   }

@@ -6,6 +6,7 @@
 #include "variants.hpp"
 
 #include <treadle/backends/bound_model.hpp>
+#include <treadle/backends/trace.hpp>
 
 #include <cstdint>
 #include <functional>
@@ -21,6 +22,14 @@ struct MeasureOptions {
   int repetitions = 0;        ///< rounds; 0: as many as the budget allows
   double budget_seconds = 3;  ///< for all variants together, where repetitions are not given
   int least_repetitions = 3;  ///< whatever the budget says
+  Trace* trace = nullptr;     ///< gets one more run of each variant, which is not timed; else paused
+  std::string label;          ///< in the trace, before the variant's name
+};
+
+/// A kernel in the run that was traced.
+struct KernelTime {
+  std::string kernel, op;
+  double flops = 0, bytes = 0, milliseconds = 0;  ///< executed FLOPs
 };
 
 /// What was measured of one variant.
@@ -32,7 +41,9 @@ struct Measurement {
   std::optional<std::int64_t> peak_bytes;  ///< resident memory that binding, planning and the first run added
   std::string isa;
   int threads = 1;
-  double quantile(double p) const;  ///< of milliseconds, interpolated
+  std::vector<KernelTime> kernels;               ///< where there is a trace
+  std::int64_t tile_queries = 0, tile_keys = 0;  ///< of its attention kernel, if that has a mask
+  double quantile(double p) const;               ///< of milliseconds, interpolated
 };
 
 struct Group {

@@ -29,6 +29,30 @@ std::string or_dash(const char* form, const std::optional<double>& x) {
   return x ? fmt::format(fmt::runtime(form), *x) : "-";
 }
 
+volatile std::sig_atomic_t interrupted = 0, writing = 0;
+const char* farewell = "";
+
+void leave() {
+  // Only async-signal-safe calls: the signal may have come in the middle of anything.
+  const ssize_t written = write(STDERR_FILENO, farewell, std::strlen(farewell));
+  (void)written;
+  _exit(130);
+}
+void on_signal(int) {
+  interrupted = 1;
+  if (writing == 0) leave();
+}
+
+/// While one lives, a signal waits.
+struct Undisturbed {
+  Undisturbed() { writing = 1; }
+  ~Undisturbed() {
+    writing = 0;
+    if (interrupted != 0) leave();
+  }
+};
+}  // namespace
+
 Json to_json_row(const Row& r) {
   return {{"input", r.input},
           {"variant", r.variant},
@@ -55,31 +79,7 @@ Json to_json_row(const Row& r) {
           {"sampled_rows", r.sampled_rows}};
 }
 
-volatile std::sig_atomic_t interrupted = 0, writing = 0;
-const char* farewell = "";
-
-void leave() {
-  // Only async-signal-safe calls: the signal may have come in the middle of anything.
-  const ssize_t written = write(STDERR_FILENO, farewell, std::strlen(farewell));
-  (void)written;
-  _exit(130);
-}
-void on_signal(int) {
-  interrupted = 1;
-  if (writing == 0) leave();
-}
-
-/// While one lives, a signal waits.
-struct Undisturbed {
-  Undisturbed() { writing = 1; }
-  ~Undisturbed() {
-    writing = 0;
-    if (interrupted != 0) leave();
-  }
-};
-}  // namespace
-
-std::string to_json(const Report& report) {
+Json to_json_object(const Report& report) {
   Json j = report_head(report.machine, report.seed, report.date);
   j["peak_gflops"] = report.peak_gflops;
   j["rows"] = Json::array();
@@ -88,7 +88,11 @@ std::string to_json(const Report& report) {
   for (const Exponent& e : report.exponents)
     j["exponents"].push_back(
         {{"input", e.input}, {"variant", e.variant}, {"exponent", e.exponent}, {"lengths", e.lengths}});
-  return j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return j;
+}
+
+std::string to_json(const Report& report) {
+  return to_json_object(report).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string to_csv(const Report& report) {

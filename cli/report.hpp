@@ -1,6 +1,7 @@
 #pragma once
 // The results of `compare` as a table, as JSON and as CSV. The fields are documented in docs/compare.md and stable.
 
+#include "json_rows.hpp"
 #include "machine.hpp"
 
 #include <cstdint>
@@ -45,7 +46,9 @@ struct Report {
   std::vector<Exponent> exponents;
 };
 
+Json to_json_object(const Report& report);
 std::string to_json(const Report& report);
+Json to_json_row(const Row& row);
 std::string to_csv(const Report& report);
 
 /// Checks, without touching the file, that it could be written. Throws Error.
