@@ -49,6 +49,7 @@ kernel::Work plan_work(const AnyCall& call) {
 
 const char* bad_id(op o) {
   if (o == op::gather) return "an id lies outside the axis";
+  if (o == op::append) return "a position lies outside the state";
   if (o == op::cross_entropy) return "an id is neither a class nor ignore_index";
   return "an id lies outside the table";
 }

@@ -176,12 +176,13 @@ void Planner::concatenate(std::int32_t n) {
 
 void Planner::append(std::int32_t n) {
   const View state = in(n, 0), rows = in(n, 1);
-  const auto axis = static_cast<std::size_t>(g_.get_integer(n, key::axis));
-  const std::int64_t offset = sizes_.attribute(n, key::offset), count = rows.dims[axis].size,
-                     capacity = state.dims[axis].size;
   if (buffer(state).place != Place::state) fail(n, "its first input is not a state; append writes in place");
   if (state.dtype != rows.dtype)
     fail(n, "the rows are " + std::string(name(rows.dtype)) + "; the state is " + std::string(name(state.dtype)));
+  if (g_.inputs(n).size() == 3) return append_at_positions(n);
+  const auto axis = static_cast<std::size_t>(g_.get_integer(n, key::axis));
+  const std::int64_t offset = sizes_.attribute(n, key::offset), count = rows.dims[axis].size,
+                     capacity = state.dims[axis].size;
   if (offset < 0 || checked_add(offset, count) > capacity)
     fail(n, "rows [" + std::to_string(offset) + ", " + std::to_string(offset + count) +
                 ") do not fit into a state of " + std::to_string(capacity) + " rows");

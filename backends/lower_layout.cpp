@@ -72,6 +72,32 @@ void Planner::gather(std::int32_t n) {
   slot({n, 0}) = {out, -1};
 }
 
+/// As gather, the other way round: into the state, whose memory its view shows.
+void Planner::append_at_positions(std::int32_t n) {
+  const View state = in(n, 0), rows = in(n, 1), positions = in(n, 2);
+  const auto axis = static_cast<std::size_t>(g_.get_integer(n, key::axis));
+  if (positions.dtype != i32 && positions.dtype != i64)
+    fail(n, "the positions are " + std::string(name(positions.dtype)) + "; i32 or i64 is right");
+  const auto four = [&](const View& v) {
+    std::vector<std::int64_t> shape{v.dims[0].size, 1, v.dims[axis].size, 1};
+    for (std::size_t i = 1; i < axis; ++i) shape[1] *= v.dims[i].size;
+    for (std::size_t i = axis + 1; i < v.dims.size(); ++i) shape[3] *= v.dims[i].size;
+    return shape;
+  };
+  const std::optional<View> to = as_rows(state, four(state));
+  if (!to) fail(n, "the state is not dense");
+  const std::optional<View> seen = as_rows(rows, four(rows));
+  const View from = seen ? *seen : *as_rows(dense(n, rows), four(rows)), which = this->rows(n, positions);
+  auto& a = step(n, kernel::scatter);
+  operand(a.rows, from);
+  operand(a.positions, which);
+  operand(a.state, *to, true);
+  plan_.steps.back().bytes -= static_cast<double>(to->size() - from.size()) * static_cast<double>(size_of(rows.dtype));
+  a.bad = &plan_.bad.emplace_back(0);
+  plan_.bad_nodes.push_back(n);
+  slot({n, 0}) = {state, -1};
+}
+
 /// One number, seen as many.
 View Planner::filled(double value, DType dtype, const std::vector<std::int64_t>& shape) {
   const std::string key =

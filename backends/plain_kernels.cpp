@@ -96,6 +96,27 @@ void run_gather(const Gather& a, std::size_t first, std::size_t last, void*) {
   }
 }
 
+Work plan_scatter(const Scatter& a) { return {static_cast<std::size_t>(a.rows.shape[0] * a.rows.shape[1]), 0}; }
+
+void run_scatter(const Scatter& a, std::size_t first, std::size_t last, void*) {
+  const auto size = static_cast<std::int64_t>(size_of(a.rows.dtype));
+  const auto bytes = static_cast<std::size_t>(a.rows.shape[3] * size);
+  for (std::size_t item = first; item < last; ++item) {
+    const auto n = static_cast<std::int64_t>(item);
+    const std::int64_t o = n % a.rows.shape[1], b = n / a.rows.shape[1];
+    const std::byte* from = a.rows.as<const std::byte>() + (b * a.rows.strides[0] + o * a.rows.strides[1]) * size;
+    std::byte* to = a.state.as<std::byte>() + (b * a.state.strides[0] + o * a.state.strides[1]) * size;
+    for (std::int64_t i = 0; i < a.rows.shape[2]; ++i) {
+      const std::int64_t at = read_id(a.positions, b * a.positions.strides[0] + i * a.positions.strides[1]);
+      if (at >= 0 && at < a.state.shape[2]) {
+        if (bytes != 0) std::memcpy(to + at * a.state.strides[2] * size, from + i * a.rows.strides[2] * size, bytes);
+      } else if (at != -1) {
+        std::atomic_ref(*a.bad).store(1, std::memory_order_relaxed);
+      }
+    }
+  }
+}
+
 constexpr std::int64_t distances_each = 256;  // of one work item
 
 std::int64_t parts(const RelativeBias& a) { return (a.out.shape[1] + distances_each - 1) / distances_each; }
@@ -202,6 +223,7 @@ const Kernel<Narrow> narrow{"narrow", plan_narrow, run_narrow};
 const Kernel<ArgSort> argsort{"argsort", plan_argsort, run_argsort};
 const Kernel<TopKMask> top_k_mask{"top_k_mask", plan_top_k, run_top_k};
 const Kernel<Gather> gather{"gather", plan_gather, run_gather};
+const Kernel<Scatter> scatter{"scatter", plan_scatter, run_scatter};
 const Kernel<SumLosses> sum_losses{"sum_losses", plan_sum_losses, run_sum_losses};
 const Kernel<MaskValues> mask_values{"mask_values", plan_mask, run_mask};
 const Kernel<Select> select{"select", plan_select, run_select};

@@ -37,6 +37,15 @@ struct Gather {
   std::int32_t* bad = nullptr;
 };
 
+/// state[b, o, positions[b, i], :] = rows[b, o, i, :], any dtype; of equal positions the last counts. Position −1 is
+/// nowhere, others outside the state set *bad to 1.
+struct Scatter {
+  TensorView rows;       ///< [batch, outer, count, inner], unit stride on inner
+  TensorView positions;  ///< i32 or i64 [batch, count]
+  TensorView state;      ///< [batch, outer, rows, inner], unit stride on inner
+  std::int32_t* bad = nullptr;
+};
+
 /// out[h, d] = table[bucket of the relative position last − d, h]: biases by distance (relative_bucket in
 /// ops/position_tables.hpp).
 struct RelativeBias {
@@ -72,6 +81,7 @@ extern const Kernel<Narrow> narrow;
 extern const Kernel<ArgSort> argsort;
 extern const Kernel<TopKMask> top_k_mask;
 extern const Kernel<Gather> gather;
+extern const Kernel<Scatter> scatter;
 extern const Kernel<SumLosses> sum_losses;
 extern const Kernel<MaskValues> mask_values;
 extern const Kernel<Select> select;

@@ -36,10 +36,10 @@ using AnyCall =
                  Call<kernel::Linear>, Call<kernel::MatMul>, Call<kernel::LayerNorm>, Call<kernel::RmsNorm>,
                  Call<kernel::Softmax>, Call<kernel::LogSoftmax>, Call<kernel::LogSumExp>, Call<kernel::ArgMax>,
                  Call<kernel::ArgSort>, Call<kernel::TopKMask>, Call<kernel::Narrow>, Call<kernel::CrossEntropy>,
-                 Call<kernel::SumLosses>, Call<kernel::Pool>, Call<kernel::Gather>, Call<kernel::Elementwise>,
-                 Call<kernel::Combine>, Call<kernel::Copy>, Call<kernel::Embedding>, Call<kernel::MaskValues>,
-                 Call<kernel::Select>, Call<kernel::AddNorm>, Call<kernel::EmbeddingSum>, Call<kernel::GatedLinear>,
-                 Call<kernel::Rope>, Call<kernel::RotaryTable>, Call<kernel::AdditiveScores>,
+                 Call<kernel::SumLosses>, Call<kernel::Pool>, Call<kernel::Gather>, Call<kernel::Scatter>,
+                 Call<kernel::Elementwise>, Call<kernel::Combine>, Call<kernel::Copy>, Call<kernel::Embedding>,
+                 Call<kernel::MaskValues>, Call<kernel::Select>, Call<kernel::AddNorm>, Call<kernel::EmbeddingSum>,
+                 Call<kernel::GatedLinear>, Call<kernel::Rope>, Call<kernel::RotaryTable>, Call<kernel::AdditiveScores>,
                  Call<kernel::RandomFeatures>, Call<kernel::ChooseExperts>, Call<kernel::GroupByExpert>,
                  Call<kernel::ExpertLinear>, Call<kernel::MixExperts>, Call<kernel::JoinAttention>>;
 

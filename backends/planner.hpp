@@ -112,6 +112,7 @@ class Planner {
   void view_op(std::int32_t n);
   void concatenate(std::int32_t n);
   void append(std::int32_t n);
+  void append_at_positions(std::int32_t n);
   void positions(std::int32_t n);
   void embedding(std::int32_t n);
   void combine(std::int32_t n, kernel::Binary op);

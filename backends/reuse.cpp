@@ -17,7 +17,7 @@ bool reads_constants(const Plan& plan, const std::vector<char>& kept, const Step
   if (std::holds_alternative<Call<kernel::Embedding>>(s.call) ||
       std::holds_alternative<Call<kernel::EmbeddingSum>>(s.call) ||
       std::holds_alternative<Call<kernel::CrossEntropy>>(s.call) ||
-      std::holds_alternative<Call<kernel::Gather>>(s.call))
+      std::holds_alternative<Call<kernel::Gather>>(s.call) || std::holds_alternative<Call<kernel::Scatter>>(s.call))
     return false;
   const auto all = [&](const std::vector<Lookup>& tables) {
     return std::all_of(tables.begin(), tables.end(), [&](const Lookup& l) { return fixed(plan, kept, l.view); });

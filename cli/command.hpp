@@ -21,5 +21,6 @@ Command add_peak(CLI::App& app);
 Command add_run(CLI::App& app);
 Command add_tokenize(CLI::App& app);  // this and the next where the tokenizers are built
 Command add_embed(CLI::App& app);
+Command add_generate(CLI::App& app);
 
 }  // namespace treadle::cli

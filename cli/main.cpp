@@ -89,7 +89,7 @@ int run(int argc, char** argv) {
   const std::vector<Command> commands = {add_compare(app),  add_verify(app), add_explain(app),
                                          add_backends(app), add_peak(app),   add_run(app),
 #ifdef TREADLE_TEXT
-                                         add_tokenize(app), add_embed(app)
+                                         add_tokenize(app), add_embed(app), add_generate(app)
 #endif
   };
   std::string command;

@@ -17,6 +17,7 @@ namespace treadle::models {
 
 struct Description {
   Graph graph;
+  Graph encoder{};  ///< of an encoder–decoder with a cache: what fills `graph`'s states cross_k and cross_v
   std::vector<NameRule> names;
   /// What published names may begin with, or not: "bert." stands before all but the heads' parameters, where the
   /// checkpoint is of a model with a head.
@@ -24,6 +25,9 @@ struct Description {
   /// Tensors that checkpoints hold and the model does not need: buffers, and copies of tied weights. Patterns with *.
   std::vector<std::string> unused;
   std::vector<InputDefault> defaults;
+  std::int64_t start_id = 0;   ///< of an encoder–decoder: the token before the first one
+  std::int64_t positions = 0;  ///< tokens that a sequence may have; 0: any number
+  std::int64_t window = 0;     ///< of a decoder with a cache: keys that every layer sees at most; 0: all
 };
 
 /// What a model's reader asks of the checkpoint and its caller.

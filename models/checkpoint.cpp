@@ -3,6 +3,7 @@
 #include <treadle/backends/error.hpp>
 #include <treadle/io/nearest.hpp>
 #include <treadle/models/architecture.hpp>
+#include <treadle/models/ports.hpp>
 #include <treadle/passes/pipeline.hpp>
 
 #include <algorithm>
@@ -106,12 +107,19 @@ void set_parameter(Parameters& to, const std::string& name, const io::StoredTens
   to.own(name, shape, std::move(values));
 }
 
-Parameters read_parameters(GraphView graph, const io::Safetensors& file, const Description& d, const fs::path& folder) {
+/// Of graphs that may share parameters.
+Parameters read_parameters(const std::vector<GraphView>& graphs, const io::Safetensors& file, const Description& d,
+                           const fs::path& folder) {
   Tensors tensors(file, d.prefix);
   Parameters parameters;
   Problems problems;
   std::vector<std::pair<std::string, std::vector<std::int64_t>>> missing;
-  for (const ParameterInfo& p : parameter_names(graph)) {
+  std::vector<ParameterInfo> wanted;
+  std::set<std::string> seen;
+  for (const GraphView& g : graphs)
+    for (ParameterInfo& p : parameter_names(g))
+      if (seen.insert(p.name).second) wanted.push_back(std::move(p));
+  for (const ParameterInfo& p : wanted) {
     const Published published = published_name(p.name, d.names);
     const io::StoredTensor* t = tensors.find(published.name);
     if (t == nullptr) {
@@ -168,38 +176,12 @@ Opened open(const fs::path& folder, const LoadOptions& options) {
     return o.file->find(name) != nullptr || o.file->find(std::string(prefix) + std::string(name)) != nullptr;
   };
   o.description = a.describe({o.config, options, has});
-  const Graph& g = o.description.graph;
-  if (g.error)
-    throw Error((folder / "config.json").string() + ": gives no model: " + std::string(g.strings[g.error.leaf]) +
-                " has " + std::string(g.strings[g.error.got]) + " instead of " +
-                std::string(g.strings[g.error.expected]));
+  for (const Graph* g : {&o.description.graph, &o.description.encoder})
+    if (g->error)
+      throw Error((folder / "config.json").string() + ": gives no model: " + std::string(g->strings[g->error.leaf]) +
+                  " has " + std::string(g->strings[g->error.got]) + " instead of " +
+                  std::string(g->strings[g->error.expected]));
   return o;
-}
-
-/// The name of a dim that is a single name, else "".
-std::string_view symbol_of(GraphView g, Dim d) {
-  const auto terms = g.dims.terms_of(d);
-  if (terms.size() != 1 || terms[0].coefficient != 1) return {};
-  int found = -1;
-  for (const int atom : terms[0].atoms) {
-    if (atom < 0) continue;
-    if (found >= 0) return {};
-    found = atom;
-  }
-  if (found < 0 || g.dims.atoms[found].kind != AtomKind::symbol) return {};
-  return g.strings[g.dims.atoms[found].name];
-}
-
-struct Port {
-  std::string name;
-  std::int32_t node = -1;
-};
-
-std::vector<Port> ports(GraphView g, op kind) {
-  std::vector<Port> all;
-  for (std::int32_t n = 0; n < g.size(); ++n)
-    if (g.nodes[static_cast<std::size_t>(n)].op == kind) all.push_back({std::string(g.leaf(n)), n});
-  return all;
 }
 
 io::Tensor default_of(const InputDefault& d, const io::Tensor& like) {
@@ -240,15 +222,40 @@ void check_ids(GraphView g, const std::map<std::string, io::Tensor>& inputs) {
   }
 }
 
+/// eos_token_id of generation_config.json, or else of config.json: a number or a list.
+std::vector<std::int32_t> stop_ids_of(const Config& config, const fs::path& folder) {
+  const fs::path generation = folder / "generation_config.json";
+  std::error_code code;
+  const Config own = fs::exists(generation, code) ? Config::read(generation) : config;
+  const Config& from = own.has("eos_token_id") ? own : config;
+  std::vector<std::int32_t> ids;
+  if (!from.has("eos_token_id")) return ids;
+  const auto& found = from.json().at("eos_token_id");
+  for (const auto& id : found.is_array() ? found : nlohmann::json::array({found})) {
+    if (!id.is_number_integer() || id.get<std::int64_t>() < -1 || id.get<std::int64_t>() > 2147483647)
+      from.refuse("eos_token_id", "a token id, or a list of them");
+    if (id.get<std::int64_t>() >= 0) ids.push_back(id.get<std::int32_t>());
+  }
+  return ids;
+}
+
 }  // namespace
 
 LoadedModel load_checkpoint(const fs::path& folder, const LoadOptions& options) {
   Opened o = open(folder, options);
   LoadedModel m;
   m.model_type = o.model_type;
-  m.parameters = read_parameters(o.description.graph.view(), *o.file, o.description, folder);
+  const Graph& encoder = o.description.encoder;
+  std::vector<GraphView> graphs{o.description.graph.view()};
+  if (!encoder.nodes.empty()) graphs.push_back(encoder.view());
+  m.parameters = read_parameters(graphs, *o.file, o.description, folder);
   m.graph = optimise(o.description.graph);
+  if (!encoder.nodes.empty()) m.encoder = optimise(encoder);
+  m.start_id = static_cast<std::int32_t>(o.description.start_id);
   m.defaults = std::move(o.description.defaults);
+  m.positions = o.description.positions;
+  m.window = o.description.window;
+  m.stop_ids = stop_ids_of(o.config, folder);
   m.file = std::move(o.file);
   return m;
 }
@@ -258,7 +265,7 @@ LoadedParameters load_parameters(GraphView graph, const fs::path& folder) {
   for (const Port& p : ports(graph, op::input)) given.push_back(p.name);
   Opened o = open(folder, {.given_inputs = std::move(given)});
   LoadedParameters r;
-  r.parameters = read_parameters(graph, *o.file, o.description, folder);
+  r.parameters = read_parameters({graph}, *o.file, o.description, folder);
   r.file = std::move(o.file);
   return r;
 }

@@ -30,7 +30,7 @@ struct LoadOptions {
   /// BERT: a boolean input [⌈seq / block⌉, ⌈seq / block⌉] of this name, that `attention` looks up (block_table).
   std::string block_table{};
   std::int64_t block = 0;
-  bool cache = false;        ///< decoders: keys and values in states (models/decoder.hpp)
+  bool cache = false;        ///< decoders: what earlier tokens left in states (models/generation.hpp)
   bool every_layer = false;  ///< BERT: the hidden states of all layers as the output `layers`
 };
 
@@ -44,8 +44,13 @@ struct InputDefault {
 struct LoadedModel {
   std::string model_type;
   Graph graph;            ///< after the passes
+  Graph encoder;          ///< of an encoder–decoder with a cache, whose `graph` is the decoder; else empty
   Parameters parameters;  ///< where the file holds f32 in the model's order, its memory, which is mapped and stays so
   std::vector<InputDefault> defaults;
+  std::int64_t positions = 0;          ///< tokens that a sequence may have; 0: any number
+  std::int64_t window = 0;             ///< keys that every layer sees at most, where its cache is a ring; else 0
+  std::int32_t start_id = 0;           ///< of an encoder–decoder: the token before the first one
+  std::vector<std::int32_t> stop_ids;  ///< tokens that end a text: eos_token_id
   std::shared_ptr<const io::Safetensors> file;
 
   BoundModel bind(BindOptions options = {}) const { return BoundModel(graph.view(), parameters, options); }

@@ -24,6 +24,7 @@ Description describe_gpt2(const Request& r) {
   m.attention = r.options.attention;
   Description d;
   d.graph = gpt2(m);
+  d.positions = m.positions;
   // Conv1D: [in, out]; queries, keys and values in one.
   d.names = {{"h.*.attn.q.*", "h.*.attn.c_attn.*", true, 0, 3}, {"h.*.attn.k.*", "h.*.attn.c_attn.*", true, 1, 3},
              {"h.*.attn.v.*", "h.*.attn.c_attn.*", true, 2, 3}, {"h.*.attn.out.*", "h.*.attn.c_proj.*", true},

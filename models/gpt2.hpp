@@ -16,16 +16,16 @@ struct Gpt2Config {
 };
 
 /// Inputs as `inputs` asks (decoder.hpp). Outputs `hidden` [batch, seq, width] after the last norm, and `logits`
-/// [batch, seq, vocabulary].
+/// [batch, seq, vocabulary] (with a cache those of one token, [batch, 1, vocabulary]).
 constexpr Graph gpt2(const Gpt2Config& c) {
   Builder g;
   const Decoder d(g, c.inputs);
   const Dim words = g.dim_number(c.vocabulary), width = g.dim_number(c.width);
   const Node table = g.parameter("wte.weight", {words, width});
   const Node tokens = embedding_with(table, d.tokens);
-  Node x = c.inputs.given_positions
+  Node x = d.positions.builder != nullptr
                ? tokens + embedding("wpe", d.positions, {.vocabulary = c.positions, .width = c.width})
-               : tokens + learned_positions("wpe", {.length = c.positions, .offset = d.past()});
+               : tokens + learned_positions("wpe", {.length = c.positions});
   x = repeat("h", c.layers, x, [&](Iteration& it, Node y) {
     DecoderAttention a{.heads = c.heads, .mask = causal, .variant = c.attention};
     if (!c.scaled) a.scale = 1;
@@ -35,7 +35,7 @@ constexpr Graph gpt2(const Gpt2Config& c) {
   x = layer_norm("ln_f", x, {.eps = c.eps});
   g.output("hidden", x);
   const Node last = c.tied ? table : g.parameter("lm_head.weight", {words, width});
-  g.output("logits", linear_with(x, last));
+  g.output("logits", linear_with(d.wanted(x), last));
   return g.finish();
 }
 

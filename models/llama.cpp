@@ -54,6 +54,7 @@ LlamaConfig read(const Request& r) {
 Description describe(const LlamaConfig& m) {
   Description d;
   d.graph = llama(m);
+  d.window = m.inputs.cache && m.dense_layers == 0 ? m.window : 0;
   d.names = {{"layers.*.self_attn.q.*", "layers.*.self_attn.q_proj.*"},
              {"layers.*.self_attn.k.*", "layers.*.self_attn.k_proj.*"},
              {"layers.*.self_attn.v.*", "layers.*.self_attn.v_proj.*"},

@@ -20,10 +20,10 @@ struct LlamaConfig {
 };
 
 /// Inputs as `inputs` asks (decoder.hpp). Outputs `hidden` [batch, seq, width] after the last norm, and `logits`
-/// [batch, seq, vocabulary].
+/// [batch, seq, vocabulary] (with a cache those of one token, [batch, 1, vocabulary]).
 constexpr Graph llama(const LlamaConfig& c) {
   Builder g;
-  const Decoder d(g, c.inputs);
+  const Decoder d(g, c.inputs, c.dense_layers == 0 ? c.window : 0);
   const Dim words = g.dim_number(c.vocabulary), width = g.dim_number(c.width);
   const Node table = g.parameter("embed_tokens.weight", {words, width});
   std::optional<Mask> mask = causal;
@@ -34,11 +34,8 @@ constexpr Graph llama(const LlamaConfig& c) {
             ? causal & window(back, 0)
             : causal & (window(back, 0) | mask_mod([dense](auto, auto, auto q, auto) { return iteration(q) < dense; }));
   }
-  RopeOptions rotary{.base = c.rope_base, .offset = d.past(), .scaling = c.scaling};
-  if (c.inputs.given_positions) {
-    rotary.positions = d.positions;
-    rotary.offset = 0;
-  }
+  RopeOptions rotary{.base = c.rope_base, .scaling = c.scaling};
+  if (d.positions.builder != nullptr) rotary.positions = d.positions;
   const Node x = repeat("layers", c.layers, embedding_with(table, d.tokens), [&](Iteration& it, Node y) {
     const Node z = y + d.attention(it, "self_attn", rms_norm("input_layernorm", y, {.eps = c.eps}),
                                    {.heads = c.heads,
@@ -55,7 +52,7 @@ constexpr Graph llama(const LlamaConfig& c) {
   const Node hidden = rms_norm("norm", x, {.eps = c.eps});
   g.output("hidden", hidden);
   const Node last = c.tied ? table : g.parameter("lm_head.weight", {words, width});
-  g.output("logits", linear_with(hidden, last));
+  g.output("logits", linear_with(d.wanted(hidden), last));
   return g.finish();
 }
 

@@ -37,7 +37,13 @@ Description describe_t5(const Request& r) {
   m.padding = r.given("attention_mask");
   m.attention = r.options.attention;
   Description d;
-  d.graph = t5(m);
+  if (r.options.cache) {
+    d.graph = t5_decoder(m);
+    d.encoder = t5_encoder(m);
+    d.start_id = c.integer_or("decoder_start_token_id", 0, 0);
+  } else {
+    d.graph = t5(m);
+  }
   for (const std::string attention : {"SelfAttention", "EncDecAttention"})
     d.names.push_back({"*." + attention + ".out.*", "*." + attention + ".o.*"});
   d.names.push_back({"*.DenseReluDense.up.*", "*.DenseReluDense.wi.*"});

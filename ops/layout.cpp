@@ -96,6 +96,34 @@ Array<T> append(Array<T>& state, const Array<T>& rows, int axis, std::int64_t of
   return slice(state, axis, 0, offset + rows.shape[static_cast<std::size_t>(axis)]);
 }
 
+template <class T>
+Array<T> append(Array<T>& state, const Array<T>& rows, int axis, const Array<T>& positions) {
+  const auto at = static_cast<std::size_t>(axis);
+  const std::int64_t batch = rows.shape[0], count = rows.shape[at], room = state.shape[at];
+  const auto four = [&](const Array<T>& x) {
+    std::array<std::int64_t, 4> shape{x.shape[0], 1, x.shape[at], 1};
+    for (std::size_t i = 1; i < at; ++i) shape[1] *= x.shape[i];
+    for (std::size_t i = at + 1; i < x.shape.size(); ++i) shape[3] *= x.shape[i];
+    return shape;
+  };
+  const auto shape = four(rows);
+  const auto from = shaped<4>(rows, shape);
+  const auto which = shaped<2>(positions, {batch, count});
+  auto to = shaped<4>(state, four(state));
+  for (std::int64_t b = 0; b < batch; ++b) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto p = static_cast<std::int64_t>(which(b, i));
+      if (p == -1) continue;
+      if (p < 0 || p >= room)
+        throw std::out_of_range("position " + std::to_string(p) + " lies outside the state; it has room for " +
+                                std::to_string(room));
+      for (std::int64_t o = 0; o < shape[1]; ++o)
+        for (std::int64_t c = 0; c < shape[3]; ++c) to(b, o, p, c) = from(b, o, i, c);
+    }
+  }
+  return state;
+}
+
 template Array<float> transpose(const Array<float>&, const std::vector<int>&);
 template Array<double> transpose(const Array<double>&, const std::vector<int>&);
 template Array<float> split_heads(const Array<float>&, std::int64_t);
@@ -108,5 +136,7 @@ template Array<float> slice(const Array<float>&, int, std::int64_t, std::int64_t
 template Array<double> slice(const Array<double>&, int, std::int64_t, std::int64_t);
 template Array<float> append(Array<float>&, const Array<float>&, int, std::int64_t);
 template Array<double> append(Array<double>&, const Array<double>&, int, std::int64_t);
+template Array<float> append(Array<float>&, const Array<float>&, int, const Array<float>&);
+template Array<double> append(Array<double>&, const Array<double>&, int, const Array<double>&);
 
 }  // namespace treadle::reference

@@ -146,6 +146,15 @@ constexpr Outputs infer_append(Graph& g, const NodeSpec& s, const Inputs& in, Fa
   out[axis] = rows[axis];
   if (rows != out)
     return rule::fail(f, error_kind::shape_mismatch, shape_text(g, in[1].shape), shape_text(g, in[0].shape));
+  if (in.size() == 3) {
+    if (axis == 0) return rule::fail(f, error_kind::bad_attribute, "axis 0", "an axis behind the batch");
+    if (in[2].dtype != i32 && in[2].dtype != i64)
+      return rule::fail(f, error_kind::wrong_dtype, name(in[2].dtype), "i32 or i64 positions");
+    if (const std::vector<Dim> wanted{rows[0], rows[axis]}; in[2].shape != wanted)
+      return rule::fail(f, error_kind::shape_mismatch, Text("positions ").append(shape_text(g, in[2].shape).view()),
+                        shape_text(g, wanted));
+    return rule::one(in[0].shape, in[0].dtype);
+  }
   out[axis] = g.dims.add(static_cast<Dim>(rule::get_integer(s, key::offset)), rows[axis]);
   return rule::one(out, in[0].dtype);
 }
@@ -156,6 +165,16 @@ constexpr Node append(Node state, Node rows, std::int64_t axis, DimSpec offset, 
   NodeSpec s = rule::spec(op::append, "", b, where);
   s.attributes = {integer(key::axis, axis), dim_attribute(key::offset, b.intern(offset))};
   return b.add(s, {state, rows}, infer_append);
+}
+
+/// Writes `rows` [b, .., n, ..] into `state` [b, .., capacity, ..], in place, and gives all of the state: row i of
+/// batch element j goes to positions[j, i] (i32 or i64 [b, n]) along `axis`, −1 nowhere. Where a cache grows is data
+/// then: a step is planned once, and sequences of a batch have lengths of their own (ONNX: TensorScatter). Other
+/// positions outside the state are an error of the run.
+constexpr Node append(Node state, Node rows, std::int64_t axis, Node positions, Where where = Where::current()) {
+  NodeSpec s = rule::spec(op::append, "", *state.builder, where);
+  s.attributes = {integer(key::axis, axis)};
+  return state.builder->add(s, {state, rows, positions}, infer_append);
 }
 
 }  // namespace treadle

@@ -80,6 +80,9 @@ Array<T> slice(const Array<T>& x, int axis, std::int64_t begin, std::int64_t len
 /// Writes `rows` into `state` at `offset` along `axis` and gives the rows [0, offset + n).
 template <class T>
 Array<T> append(Array<T>& state, const Array<T>& rows, int axis, std::int64_t offset);
+/// Positions outside the state but −1 throw std::out_of_range.
+template <class T>
+Array<T> append(Array<T>& state, const Array<T>& rows, int axis, const Array<T>& positions);
 
 // --- linear.cpp
 template <class T>

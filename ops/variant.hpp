@@ -37,11 +37,13 @@ struct AttentionVariant {
   std::optional<scalar::Function> score{};  ///< score_mod(…), or the feature map of a variant that has one
   std::array<std::int64_t, 6> sizes{};      ///< what `apply` reads: numbers of features, blocks, landmarks, …
   std::array<double, 2> numbers{};          ///< and an eps or the like
+  bool over_scores = true;                  ///< softmax attention with mask and score: no function of its own
 
   constexpr AttentionVariant() = default;
   /// Softmax attention over the pairs that a mask keeps.
   constexpr AttentionVariant(const Mask& m) : name("masked"), mask(m) {}
-  constexpr AttentionVariant(std::string_view called, Apply function) : name(called), apply(function) {}
+  constexpr AttentionVariant(std::string_view called, Apply function)
+      : name(called), apply(function), over_scores(false) {}
 };
 
 namespace detail {

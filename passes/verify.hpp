@@ -315,7 +315,7 @@ constexpr bool dtypes(Context& c, std::int32_t n) {
       return true;
     case op::relative_bias:
     case op::rope: return c.g.info(c.g.inputs(n)[0]).dtype == f32;
-    case op::append:
+    case op::append: return c.g.info(c.g.inputs(n)[0]).dtype == c.g.info(c.g.inputs(n)[1]).dtype;
     case op::concatenate:
       for (Value v : c.g.inputs(n))
         if (c.g.info(v).dtype != c.g.info(c.g.inputs(n)[0]).dtype) return false;

@@ -226,6 +226,8 @@ class Interpreter {
     if (target.storage == nullptr) throw Error(describe(g_, n) + ": append writes into a state, and this is none");
     const Array<T>& rows = array(frame, g_.inputs(n)[1]);
     const auto axis = static_cast<std::size_t>(integer(n, key::axis, frame));
+    if (g_.inputs(n).size() == 3)
+      return append(*target.storage, rows, static_cast<int>(axis), array(frame, g_.inputs(n)[2]));
     const std::int64_t offset = integer(n, key::offset, frame), end = offset + rows.shape[axis],
                        room = target.array->shape[axis];
     if (offset < 0 || end > room)

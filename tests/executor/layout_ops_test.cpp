@@ -78,6 +78,49 @@ BOOST_AUTO_TEST_CASE(an_id_outside_the_axis_is_an_error) {
   BOOST_TEST(message("reference").find("is outside axis 1; ids are 0 to 2") != std::string::npos);
 }
 
+/// Where rows go is data: by batch element, in any order, −1 nowhere, the last of equal ones.
+BOOST_AUTO_TEST_CASE(appends_at_positions) {
+  for (const DType type : {i32, i64}) {
+    Builder b;
+    const Node x = b.input("x", f32, {2, 3, 4, n}), where = constant(b, {2, 4}, {4, -1, 0, 2, 1, 1, -1, 3}, type);
+    b.output("state", append(b.state("kept", f32, {2, 3, 5, n}), x, 2, where));
+    b.output("turned", append(b.state("turned", f32, {2, 5, 3, n}), transpose(x, {0, 2, 1, 3}), 1, where));
+    b.output("stacked", repeat("h", 2, x, [&](Iteration& it, Node y) {
+               const Node all = append(it.state("rows", f32, {2, 3, 5, n}), y * full(b, {1, 1, 1, 1}, 2), 2, where);
+               return slice(all, 2, 0, 4);
+             }));
+    const Graph g = b.finish();
+    BOOST_REQUIRE(!g.error);
+    for (const std::int64_t m : lengths) BOOST_TEST_CONTEXT("n = " << m) check(g, {{"n", m}});
+  }
+  const auto append_to = [](std::initializer_list<DimSpec> rows, std::initializer_list<DimSpec> positions, DType type) {
+    return mistake([&](Builder& b) {
+      return append(b.state("s", f32, {2, 3, 5, n}), b.input("x", f32, rows), 2, b.input("p", type, positions));
+    });
+  };
+  BOOST_TEST(append_to({2, 3, 4, n}, {2, 4}, i32).empty());
+  BOOST_TEST(append_to({2, 3, 4, n}, {4, 2}, i32) == "positions [4, 2] | [2, 4]");
+  BOOST_TEST(append_to({2, 3, 4, n}, {2, 4}, f32) == "f32 | i32 or i64 positions");
+  BOOST_TEST(append_to({2, 2, 4, n}, {2, 4}, i32) == "[2, 2, 4, n] | [2, 3, 5, n]");
+}
+
+BOOST_AUTO_TEST_CASE(a_position_outside_the_state_is_an_error) {
+  for (const std::int64_t at : {5, -2}) {
+    Builder b;
+    const Node positions = constant(b, {1, 1}, {static_cast<double>(at)}, i32);
+    b.output("y", append(b.state("s", f32, {1, 5, 2}), b.input("x", f32, {1, 1, 2}), 1, positions));
+    const Graph g = b.finish();
+    const auto message = [&](const char* backend) {
+      return error_of([&] { run(g, {}, {}, {.backend = backend}, 1); });
+    };
+    BOOST_TEST(message("tbb").find("a position lies outside the state; the results are not valid") !=
+               std::string::npos);
+    BOOST_TEST(
+        message("reference").find("position " + std::to_string(at) + " lies outside the state; it has room for 5") !=
+        std::string::npos);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(constants) {
   for (const std::int64_t m : lengths) {
     Builder b;

@@ -163,28 +163,6 @@ BOOST_AUTO_TEST_CASE(padding_changes_nothing) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(a_cache_gives_what_the_whole_sequence_gives) {
-  const std::vector<std::int32_t> ids = {5, 9, 70, 3, 3, 128, 64, 2, 1};
-  for (const char* name : {"gpt2", "llama"}) {
-    const Tensors whole = run(golden(name), {{"input_ids", tokens({1, 9}, ids)}});
-    const models::LoadedModel loaded = models::load_checkpoint(golden(name), {.cache = true});
-    for (const char* backend : {"reference", "simd", "tbb"}) {
-      BoundModel model = loaded.bind({.backend = backend});
-      std::int64_t past = 0;
-      for (const std::int64_t fresh : {4, 1, 3, 1}) {
-        model.bind_dims({{"batch", 1}, {"seq", fresh}, {"past", past}, {"capacity", 16}});
-        const std::vector<std::int32_t> part(ids.begin() + past, ids.begin() + past + fresh);
-        io::Tensor now = tokens({1, fresh}, part), history(i32, {past}), logits(f32, {1, fresh, 130});
-        model.run({{"input_ids", now.view()}, {"history", history.view()}}, {{"logits", logits.view()}});
-        BOOST_TEST_CONTEXT(name << " on " << backend << " after " << past << " tokens") {
-          BOOST_TEST(worst(rows(logits, 0, 0, fresh), rows(whole.at("logits"), 0, past, fresh)) < 1);
-        }
-        past += fresh;
-      }
-    }
-  }
-}
-
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace treadle::test

@@ -1,0 +1,27 @@
+#include <treadle/backends/names.hpp>
+#include <treadle/models/ports.hpp>
+
+namespace treadle::models {
+
+std::vector<Port> ports(GraphView g, op kind) {
+  std::vector<Port> all;
+  for (std::int32_t n = 0; n < g.size(); ++n)
+    if (g.nodes[static_cast<std::size_t>(n)].op == kind)
+      all.push_back({kind == op::state ? full_name(g, n) : std::string(g.leaf(n)), n});
+  return all;
+}
+
+std::string_view symbol_of(GraphView g, Dim d) {
+  const auto terms = g.dims.terms_of(d);
+  if (terms.size() != 1 || terms[0].coefficient != 1) return {};
+  int found = -1;
+  for (const int atom : terms[0].atoms) {
+    if (atom < 0) continue;
+    if (found >= 0) return {};
+    found = atom;
+  }
+  if (found < 0 || g.dims.atoms[found].kind != AtomKind::symbol) return {};
+  return g.strings[g.dims.atoms[found].name];
+}
+
+}  // namespace treadle::models

@@ -1,0 +1,24 @@
+#pragma once
+// Inputs, outputs and states of a graph by name. Not installed.
+
+#include <treadle/graph/graph.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace treadle::models {
+
+struct Port {
+  std::string name;
+  std::int32_t node = -1;
+};
+
+/// The nodes of one kind: op::input, op::output or op::state.
+std::vector<Port> ports(GraphView g, op kind);
+
+/// The name of a dim that is a single name, else "".
+std::string_view symbol_of(GraphView g, Dim d);
+
+}  // namespace treadle::models
