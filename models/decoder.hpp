@@ -81,9 +81,9 @@ class Decoder {
     Builder& g = *x.builder;
     if (!g.usable(x)) return {&g, {}};
     const std::int64_t width = *g.graph().dims.constant(g.shape(x).back());
-    const auto [kv_heads, head_dim] = sizes(o, width);
+    const std::int64_t kv_heads = key_heads(o), head_dim = dim_of_head(o, width);
     g.push_scope(leaf);
-    const auto heads = [&, head_dim = head_dim](std::string_view name, std::int64_t count) {
+    const auto heads = [&](std::string_view name, std::int64_t count) {
       return split_heads(linear(name, x, {.width = count * head_dim, .bias = o.qkv_bias}, where), count, "", where);
     };
     Node q = heads("q", o.heads), k = heads("k", kv_heads), v = heads("v", kv_heads);
@@ -115,7 +115,7 @@ class Decoder {
     Builder& g = *x.builder;
     if (!g.usable(x)) return {&g, {}};
     const std::int64_t width = *g.graph().dims.constant(g.shape(x).back());
-    const auto [kv_heads, head_dim] = sizes(o, width);
+    const std::int64_t kv_heads = key_heads(o), head_dim = dim_of_head(o, width);
     g.push_scope(leaf);
     const Node q = split_heads(linear("q", x, {.width = o.heads * head_dim, .bias = o.qkv_bias}, where), o.heads);
     const DimSpec source = dim("source");
@@ -128,11 +128,9 @@ class Decoder {
   }
 
  private:
-  struct Sizes {
-    std::int64_t kv_heads, head_dim;
-  };
-  static constexpr Sizes sizes(const DecoderAttention& o, std::int64_t width) {
-    return {o.kv_heads == 0 ? o.heads : o.kv_heads, o.head_dim == 0 ? width / o.heads : o.head_dim};
+  static constexpr std::int64_t key_heads(const DecoderAttention& o) { return o.kv_heads == 0 ? o.heads : o.kv_heads; }
+  static constexpr std::int64_t dim_of_head(const DecoderAttention& o, std::int64_t width) {
+    return o.head_dim == 0 ? width / o.heads : o.head_dim;
   }
 
   /// Masks and score functions are those of positions; keys are slots.
