@@ -9,7 +9,8 @@ install(DIRECTORY graph ops passes backends models io DESTINATION ${CMAKE_INSTAL
   FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h"
   PATTERN "ops/arrays.hpp" EXCLUDE PATTERN "io/case.hpp" EXCLUDE PATTERN "io/json.hpp" EXCLUDE
   PATTERN "io/npz.hpp" EXCLUDE PATTERN "io/text" EXCLUDE PATTERN "models/config.hpp" EXCLUDE
-  PATTERN "models/architecture.hpp" EXCLUDE PATTERN "models/bert_names.hpp" EXCLUDE)
+  PATTERN "models/architecture.hpp" EXCLUDE PATTERN "models/bert_names.hpp" EXCLUDE
+  PATTERN "models/transformer_names.hpp" EXCLUDE)
 file(GLOB treadle_headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/*.hpp)
 install(FILES ${treadle_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/treadle)
 install(DIRECTORY examples/data DESTINATION ${CMAKE_INSTALL_DATADIR}/treadle)

@@ -54,6 +54,9 @@ Description describe_gpt2(const Request&);
 Description describe_llama(const Request&);
 Description describe_mistral(const Request&);
 Description describe_qwen2(const Request&);
+Description describe_transformer(const Request&);
+Description describe_marian(const Request&);
+Description describe_bahdanau(const Request&);
 Description describe_t5(const Request&);
 Description describe_vit(const Request&);
 

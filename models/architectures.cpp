@@ -13,6 +13,9 @@ std::span<const Architecture> architectures() {
       {"llama", "decoder with rotary positions, grouped heads, SwiGLU", describe_llama},
       {"mistral", "the same with a sliding window", describe_mistral},
       {"qwen2", "the same with biases of queries, keys and values", describe_qwen2},
+      {"transformer", "encoder, decoder or both, as torch.nn.Transformer", describe_transformer},
+      {"marian", "translation models on the same graph", describe_marian},
+      {"bahdanau", "decoder with additive attention to given states", describe_bahdanau},
       {"t5", "encoder–decoder with relative biases", describe_t5},
       {"vit", "image classification", describe_vit},
   };

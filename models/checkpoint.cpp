@@ -20,6 +20,7 @@ namespace {
 class Problems {
  public:
   void add(std::string what) {
+    if (!known_.insert(what).second) return;  // of a tensor that holds several parameters
     if (++count_ <= shown) text_ += (text_.empty() ? "" : "; ") + std::move(what);
   }
   void raise(const fs::path& folder) const {
@@ -31,6 +32,7 @@ class Problems {
  private:
   static constexpr int shown = 40;
   std::string text_;
+  std::set<std::string> known_;
   int count_ = 0;
 };
 
@@ -63,18 +65,25 @@ class Tensors {
   std::set<std::string, std::less<>> used_;
 };
 
+/// The shape that a parameter's tensor has in a file.
+std::vector<std::int64_t> stored_shape(std::vector<std::int64_t> shape, const Published& p) {
+  if (!shape.empty()) shape[0] *= p.parts;
+  if (p.transposed && shape.size() == 2) std::swap(shape[0], shape[1]);
+  return shape;
+}
+
 /// Where a parameter of shape `want` lies in a tensor of shape `have`; no data if it does not fit. Strides are those of
 /// a dense tensor, turned around for a transposed matrix; trailing dims may be folded into one (a convolution's
-/// weight).
+/// weight), and a dim of 1 may stand before all others (Marian's biases).
 TensorView place(const std::vector<std::int64_t>& want, const std::vector<std::int64_t>& have, const Published& p) {
   TensorView v = dense_view(nullptr, f32, want);
-  std::vector<std::int64_t> whole = want;
-  if (!whole.empty()) whole[0] *= p.parts;
+  const std::vector<std::int64_t> whole = stored_shape(want, p);
   const bool matrix = p.transposed && want.size() == 2;
-  if (matrix) std::swap(whole[0], whole[1]);
   const bool folded = want.size() == 2 && have.size() > 2 && !matrix && p.parts == 1 && have[0] == want[0] &&
                       dense_view(nullptr, f32, have).size() == v.size();
-  if (have != whole && !folded) return {};
+  const bool row =
+      have.size() == whole.size() + 1 && have[0] == 1 && std::equal(whole.begin(), whole.end(), have.begin() + 1);
+  if (have != whole && !folded && !row) return {};
   if (matrix) {
     v.strides[0] = 1;
     v.strides[1] = whole[1];
@@ -123,15 +132,13 @@ Parameters read_parameters(const std::vector<GraphView>& graphs, const io::Safet
     const Published published = published_name(p.name, d.names);
     const io::StoredTensor* t = tensors.find(published.name);
     if (t == nullptr) {
-      missing.emplace_back(published.name, p.shape);
+      missing.emplace_back(published.name, stored_shape(p.shape, published));
       continue;
     }
     const TensorView v = place(p.shape, t->shape, published);
     if (v.rank != static_cast<std::int32_t>(p.shape.size())) {
-      std::vector<std::int64_t> want = p.shape;
-      if (!want.empty()) want[0] *= published.parts;
-      if (published.transposed && want.size() == 2) std::swap(want[0], want[1]);
-      problems.add("'" + t->name + "' is " + io::shape_text(t->shape) + " instead of " + io::shape_text(want));
+      problems.add("'" + t->name + "' is " + io::shape_text(t->shape) + " instead of " +
+                   io::shape_text(stored_shape(p.shape, published)));
       continue;
     }
     set_parameter(parameters, p.name, *t, v, published);

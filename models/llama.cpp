@@ -51,6 +51,17 @@ LlamaConfig read(const Request& r) {
   return m;
 }
 
+/// Newer files list the kind of every layer: it must be what the window says.
+void check_layers(const Config& c, const LlamaConfig& m) {
+  if (!c.has("layer_types")) return;
+  const nlohmann::json& kinds = c.json()["layer_types"];
+  std::vector<std::string> want;
+  for (std::int64_t i = 0; i < m.layers; ++i)
+    want.emplace_back(m.window > 0 && i >= m.dense_layers ? "sliding_attention" : "full_attention");
+  if (kinds != nlohmann::json(want))
+    c.refuse("layer_types", "with the other options it can only be " + nlohmann::json(want).dump());
+}
+
 Description describe(const LlamaConfig& m) {
   Description d;
   d.graph = llama(m);
@@ -72,12 +83,14 @@ Description describe_llama(const Request& r) {
   LlamaConfig m = read(r);
   m.qkv_bias = m.out_bias = r.config.flag_or("attention_bias", false);
   m.mlp_bias = r.config.flag_or("mlp_bias", false);
+  check_layers(r.config, m);
   return describe(m);
 }
 
 Description describe_mistral(const Request& r) {
   LlamaConfig m = read(r);
   m.window = r.config.integer_or("sliding_window", 0);
+  check_layers(r.config, m);
   return describe(m);
 }
 
@@ -89,6 +102,7 @@ Description describe_qwen2(const Request& r) {
     m.dense_layers = r.config.integer_or("max_window_layers", 28, 0);
     if (m.dense_layers >= m.layers) m.window = 0;
   }
+  check_layers(r.config, m);
   return describe(m);
 }
 

@@ -32,7 +32,9 @@ Description describe_t5(const Request& r) {
     m.function = activation::silu;
   else
     c.refuse("feed_forward_proj", "relu, gelu, silu and their gated- forms are supported");
-  m.tied = c.flag_or("tie_word_embeddings", true);
+  // T5 1.1 saved by version 5 of Transformers says that all is tied, and holds a matrix of its own.
+  m.tied = c.flag_or("tie_word_embeddings", true) &&
+           (c.flag_or("scale_decoder_outputs", true) || !r.has("", "lm_head.weight"));
   m.scaled_output = c.flag_or("scale_decoder_outputs", m.tied);
   m.padding = r.given("attention_mask");
   m.attention = r.options.attention;

@@ -7,7 +7,6 @@ namespace treadle::models {
 
 Description describe_vit(const Request& r) {
   const Config& c = r.config;
-  c.only("qkv_bias", {true});
   c.only("pooler_act", {"tanh"});
   VitConfig m;
   m.image = c.integer("image_size");
@@ -20,6 +19,7 @@ Description describe_vit(const Request& r) {
   m.hidden = c.integer("intermediate_size");
   m.function = c.function_or("hidden_act", "gelu");
   m.eps = c.number_or("layer_norm_eps", 1e-12);
+  m.qkv_bias = c.flag_or("qkv_bias", true);
   m.pooler = r.has("vit.", "pooler.dense.weight");
   if (r.has("vit.", "classifier.weight")) {
     const auto* labels = c.has("id2label") ? &c.json()["id2label"] : nullptr;

@@ -10,6 +10,7 @@ struct VitConfig {
   std::int64_t image = 224, patch = 16, channels = 3, width = 768, layers = 12, heads = 12, hidden = 3072;
   activation function = gelu;
   double eps = 1e-12;
+  bool qkv_bias = true;      ///< of queries, keys and values; the output has one in any case
   bool pooler = false;       ///< output `pooled` [batch, width]: tanh of a projection of the class token
   std::int64_t classes = 0;  ///< output `logits` [batch, classes]; 0: none
   AttentionVariant attention{};
@@ -21,6 +22,14 @@ constexpr Node patch_rows(Node pixels, std::int64_t channels, std::int64_t image
   const std::int64_t side = image / patch;
   const Node blocks = reshape(pixels, {batch, channels, side, patch, side, patch});
   return reshape(transpose(blocks, {0, 2, 4, 1, 3, 5}), {batch, side * side, channels * patch * patch});
+}
+
+constexpr Node vit_attention(Node x, const VitConfig& c) {
+  const auto heads = [&](std::string_view leaf) {
+    return split_heads(linear(leaf, x, {.width = c.width, .bias = c.qkv_bias}), c.heads);
+  };
+  const Node q = heads("attention.q"), k = heads("attention.k"), v = heads("attention.v");
+  return linear("attention.out", merge_heads(attend(c.attention, {q, k, v, x, x})), {.width = c.width});
 }
 
 /// Input pixel_values f32 [batch, channels, image, image]. Outputs `hidden` [batch, patches + 1, width] before the last
@@ -36,8 +45,7 @@ constexpr Graph vit(const VitConfig& c) {
   const Node positions = g.parameter("embeddings.position_embeddings", {one, g.dim_number(tokens), width});
   Node x = concatenate({class_token, patches}, 1) + positions;
   x = repeat("encoder.layer", c.layers, x, [&](Node y) {
-    const Node z = y + self_attention("attention", layer_norm("layernorm_before", y, {.eps = c.eps}),
-                                      {.heads = c.heads, .variant = c.attention});
+    const Node z = y + vit_attention(layer_norm("layernorm_before", y, {.eps = c.eps}), c);
     return z +
            ffn("mlp", layer_norm("layernorm_after", z, {.eps = c.eps}), {.hidden = c.hidden, .activation = c.function});
   });

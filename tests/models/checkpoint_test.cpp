@@ -5,15 +5,26 @@
 
 #include <treadle/backends/backend.hpp>
 #include <treadle/backends/model.hpp>
+#include <treadle/io/json.hpp>
 #include <treadle/models/bert.hpp>
 #include <treadle/models/gpt2.hpp>
 #include <treadle/models/t5.hpp>
+#include <treadle/models/transformer.hpp>
+
+#include <algorithm>
 
 namespace treadle::test {
 
 namespace {
 
-constexpr const char* golden_models[] = {"bert", "gpt2", "llama", "longformer", "t5", "vit"};
+/// The folders of tests/data/models.
+std::vector<std::string> golden_models() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(golden("")))
+    if (std::filesystem::exists(entry.path() / "case.json")) names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
 
 /// |got − want| over 2e-5 + 2e-4·|want|, the largest.
 double worst(const io::Tensor& got, const io::Tensor& want) {
@@ -52,6 +63,15 @@ struct GoldenT5 : Model<[] {
                      .head_dim = 12,
                      .hidden = 96});
 }> {};
+struct GoldenTransformer : Model<[] {
+  return models::transformer({.vocabulary = 70,
+                              .width = 32,
+                              .heads = 4,
+                              .hidden = 64,
+                              .encoder_layers = 2,
+                              .decoder_layers = 2,
+                              .inputs = {.padding = true}});
+}> {};
 
 /// A static model gives the bits of the one that is read from config.json.
 template <class M>
@@ -88,11 +108,11 @@ io::Tensor rows(const io::Tensor& t, std::int64_t b, std::int64_t first, std::in
 BOOST_AUTO_TEST_SUITE(checkpoints)
 
 BOOST_AUTO_TEST_CASE(results_of_the_published_implementations) {
-  for (const char* name : golden_models) {
+  for (const std::string& name : golden_models()) {
     const Tensors inputs = inputs_of(golden(name)), expected = expected_of(golden(name));
     BOOST_REQUIRE(!expected.empty());
     const models::LoadedModel loaded = load(golden(name), inputs);
-    BOOST_TEST(loaded.model_type == name);
+    BOOST_TEST(loaded.model_type == io::read_json(golden(name) / "case.json")["op"].get<std::string>());
     for (const BackendInfo& backend : backends()) {
       BoundModel model = loaded.bind({.backend = backend.name, .float64 = backend.float64});
       const Tensors results = models::run_model(model, loaded, inputs);
@@ -110,6 +130,7 @@ BOOST_AUTO_TEST_CASE(static_models_give_the_same_bits) {
   same_as_dynamic<GoldenBert>("bert");
   same_as_dynamic<GoldenGpt2>("gpt2");
   same_as_dynamic<GoldenT5>("t5");
+  same_as_dynamic<GoldenTransformer>("transformer");
 }
 
 BOOST_AUTO_TEST_CASE(half_precision_and_shards) {

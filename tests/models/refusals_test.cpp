@@ -77,6 +77,17 @@ BOOST_AUTO_TEST_CASE(folders_and_configurations) {
                       "rope_scaling: type is \"own\"; default, linear, dynamic, yarn and llama3 are supported"));
   BOOST_TEST(contains(message_of_config("\"patch_size\": 8", "\"patch_size\": 7", "vit"),
                       "patch_size is 7; it must divide image_size 32"));
+  BOOST_TEST(contains(message_of_config("\"sinusoidal\"", "\"rotary\"", "transformer"),
+                      "position_embedding is \"rotary\"; only \"sinusoidal\" or \"learned\" is supported"));
+  BOOST_TEST(
+      contains(message_of_config("\"num_encoder_layers\": 2", "\"num_encoder_layers\": 0", "transformer_encoder"),
+               "num_decoder_layers is 0; an encoder or a decoder has at least one layer"));
+  BOOST_TEST(contains(message_of_config("\"num_encoder_layers\": 0", "\"num_encoder_layers\": 1", "bahdanau"),
+                      "num_encoder_layers is 1; only 0 is supported"));
+  BOOST_TEST(contains(message_of_config("\"decoder_vocab_size\": 90", "\"decoder_vocab_size\": 91", "marian"),
+                      "decoder_vocab_size is 91; only 90 is supported"));
+  BOOST_TEST(contains(message_of_config("\"max_window_layers\": 1", "\"max_window_layers\": 2", "qwen2"),
+                      "with the other options it can only be [\"full_attention\",\"full_attention\",\"sliding_"));
 }
 
 BOOST_AUTO_TEST_CASE(all_that_does_not_fit_at_once) {
@@ -87,6 +98,12 @@ BOOST_AUTO_TEST_CASE(all_that_does_not_fit_at_once) {
   BOOST_TEST(contains(fewer, "'bert.encoder.layer.1.attention.self.key.bias' is unexpected"));
   const std::string more = message_of_config("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3");
   BOOST_TEST(contains(more, "'encoder.layer.2.attention.self.query.weight' [48, 48] is missing"));
+
+  // A tensor that holds queries, keys and values is told once, with its own shape.
+  const std::string fused = message_of_config("\"num_decoder_layers\": 2", "\"num_decoder_layers\": 3", "transformer");
+  const std::string third = "'decoder.layers.2.multihead_attn.in_proj_weight' [96, 32] is missing";
+  BOOST_TEST(contains(fused, third));
+  BOOST_TEST(fused.find(third) == fused.rfind(third));
 
   Folder f;
   std::filesystem::copy_file(golden("gpt2") / "config.json", f.path / "config.json");
