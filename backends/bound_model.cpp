@@ -81,6 +81,7 @@ struct BoundModel::Implementation {
   ReferenceRun<double> reference64;
 
   bool bound = false;
+  DimValues bound_sizes;
   std::vector<Port> inputs, outputs;
   std::vector<TensorView> given, wanted;  // of a run; here so that runs allocate nothing
   mutable std::vector<StepInfo> infos;
@@ -223,6 +224,7 @@ void BoundModel::bind_dims(std::span<const NamedSize> sizes) {
   for (const NamedSize& s : sizes)
     if (!values.emplace(std::string(s.name), s.value).second)
       throw Error("dim '" + std::string(s.name) + "' is given twice");
+  if (m.bound && values == m.bound_sizes) return;  // planned for these already
   m.bound = false;
   m.executor.reset();
   m.find_ports(values);
@@ -233,6 +235,7 @@ void BoundModel::bind_dims(std::span<const NamedSize> sizes) {
   } else {
     m.bind_reference(values);
   }
+  m.bound_sizes = std::move(values);
   m.bound = true;
 }
 

@@ -2,6 +2,7 @@
 
 #include <treadle/backends/dim_values.hpp>
 #include <treadle/backends/error.hpp>
+#include <treadle/backends/packed_store.hpp>
 #include <treadle/backends/planner.hpp>
 
 #include <cstdio>
@@ -99,7 +100,8 @@ Constants::Memory Planner::constant_memory(const std::string& key, DType dtype, 
   return constants_.made.emplace(key, std::move(memory)).first->second;
 }
 
-/// Parts joined once; one part alone becomes a dense copy. Later bindings find what the first one made.
+/// Parts joined; one part alone becomes a dense copy. They have memory only if a step reads them (make_joins); what is
+/// packed is read part by part. Later bindings find what the first one made.
 View Planner::folded_concatenation(std::int32_t, const std::vector<View>& parts, std::size_t axis) {
   std::string key = "join" + std::to_string(axis) + "(";
   for (const View& p : parts) key += signature(p) + " ";
@@ -111,18 +113,88 @@ View Planner::folded_concatenation(std::int32_t, const std::vector<View>& parts,
   Constants::Memory memory;
   memory.view = dense_view(nullptr, f32, shape);
   memory.bytes = static_cast<std::size_t>(memory.view.size()) * sizeof(float);
-  memory.data = plan::allocate(memory.bytes);
-  memory.view.data = memory.data.get();
   const View all = constant_buffer(key, memory);
-  std::int64_t at = 0;
-  for (const View& p : parts) {
-    const std::int64_t length = p.dims.empty() ? 1 : p.dims[axis].size;
-    const View to = parts.size() == 1 ? all : sliced(all, axis, at, length);
-    copy_f32(resolve(buffer(p), p), resolve(buffer(to), to));
-    at += length;
-  }
-  constants_.made.emplace(key, std::move(memory));
+  joins_[all.buffer] = {parts, axis};
   return all;
+}
+
+/// The parts as one tensor, where they lie in memory like that: Q, K and V of a matrix that a checkpoint holds whole.
+std::optional<TensorView> Planner::side_by_side(const Join& join) {
+  TensorView all;
+  for (const View& p : join.parts) {
+    const Buffer& b = buffer(p);
+    const auto inner = joins_.find(p.buffer);
+    TensorView part;
+    if (b.view.data != nullptr) {
+      part = resolve(b, p);
+    } else if (inner != joins_.end() && p == whole(b, p.buffer)) {
+      const auto found = side_by_side(inner->second);
+      if (!found) return std::nullopt;
+      part = *found;
+    } else {
+      return std::nullopt;
+    }
+    if (all.data == nullptr) {
+      all = part;
+      continue;
+    }
+    const std::int64_t step = all.strides[join.axis] * all.shape[join.axis];
+    if (part.rank != all.rank || part.strides != all.strides || part.as<const float>() != all.as<const float>() + step)
+      return std::nullopt;
+    all.shape[join.axis] += part.shape[join.axis];
+  }
+  return all.data == nullptr ? std::nullopt : std::optional(all);
+}
+
+/// A constant's values, to be read at once: those of a join without memory lie in `scratch_` until the next one's do.
+TensorView Planner::values_of(const View& v) {
+  const Buffer& b = buffer(v);
+  const auto found = joins_.find(v.buffer);
+  if (found == joins_.end() || b.view.data != nullptr) return resolve(b, v);
+  if (v == whole(b, v.buffer))
+    if (const auto all = side_by_side(found->second)) return *all;
+  if (scratch_of_ != v.buffer) {
+    const std::shared_ptr<void> memory = plan::allocate(b.bytes);
+    TensorView to = b.view;
+    to.data = memory.get();
+    write_join(found->second, to);
+    scratch_ = memory;
+    scratch_of_ = v.buffer;
+  }
+  Buffer filled = b;
+  filled.view.data = scratch_.get();
+  return resolve(filled, v);
+}
+
+void Planner::write_join(const Join& join, const TensorView& to) {
+  std::int64_t at = 0;
+  for (const View& p : join.parts) {
+    TensorView part = to;
+    if (to.rank > 0) {
+      part.shape[join.axis] = p.dims[join.axis].size;
+      part.data = part.as<float>() + at * part.strides[join.axis];
+      at += part.shape[join.axis];
+    }
+    copy_f32(values_of(p), part);
+  }
+}
+
+/// Memory for the joins that steps read.
+void Planner::make_joins() {
+  for (const auto& [i, join] : joins_) {
+    Buffer& b = plan_.buffers[static_cast<std::size_t>(i)];
+    if (b.first < 0) continue;
+    Constants::Memory memory;
+    memory.view = b.view;
+    memory.bytes = b.bytes;
+    memory.data = plan::allocate(memory.bytes);
+    memory.view.data = memory.data.get();
+    write_join(join, memory.view);
+    b.view.data = memory.view.data;
+    constants_.made.emplace(b.key, std::move(memory));
+  }
+  scratch_.reset();
+  scratch_of_ = -1;
 }
 
 /// A dense copy times `factor`.
@@ -136,7 +208,7 @@ View Planner::folded_scale(const View& v, float factor) {
   memory.data = plan::allocate(memory.bytes);
   memory.view.data = memory.data.get();
   const View all = constant_buffer(key, memory);
-  copy_f32(resolve(buffer(v), v), memory.view);
+  copy_f32(values_of(v), memory.view);
   multiply(memory.view.as<float>(), static_cast<std::size_t>(memory.view.size()), factor);
   constants_.made.emplace(key, std::move(memory));
   return all;
@@ -149,18 +221,54 @@ const View& Planner::settled(Slot& s) {
   return s.view;
 }
 
-/// [out, in] times `factor` in the kernel's order; equal weights of several nodes are packed once.
+/// What tells one weight's memory from another's; empty where it is no parameter's.
+std::string Planner::memory_signature(const View& v) {
+  const Buffer& b = buffer(v);
+  std::string s;
+  if (const auto join = joins_.find(v.buffer); join != joins_.end()) {
+    s = "join" + std::to_string(join->second.axis) + "(";
+    for (const View& p : join->second.parts) {
+      const std::string part = memory_signature(p);
+      if (part.empty()) return {};
+      s += part + " ";
+    }
+    s += ")";
+  } else if (constants_.parameters.find(b.key).data == b.view.data && b.view.data != nullptr) {
+    s = std::to_string(reinterpret_cast<std::uintptr_t>(b.view.data));
+  } else {
+    return {};
+  }
+  s += "{";
+  for (const ViewDim& d : v.dims)
+    s.append(std::to_string(d.size)).append(":").append(std::to_string(stride(b, d))) += ",";
+  for (const std::int64_t o : v.origin) s.append(std::to_string(o)) += ";";
+  return s + "}";
+}
+
+/// [out, in] times `factor` in the kernel's order; equal weights of several nodes are packed once, and those of several
+/// models where they share a PackedStore.
 kernel::PackedWeights Planner::packed(const View& weight, float factor) {
   const std::int64_t k = weight.dims[1].size, n = weight.dims[0].size;
   const std::string key = scaled_key(signature(weight), factor);
   auto old = constants_.packed.find(key);
   if (old == constants_.packed.end()) {
-    const View w = permuted(weight, std::vector<int>{1, 0});
+    PackedStore* const store = PackedStore::current();
+    std::string shared = store != nullptr ? memory_signature(weight) : std::string();
+    if (!shared.empty()) shared = scaled_key(std::string(kernels_.isa) + " " + shared, factor);
     Constants::Memory memory;
     memory.bytes = kernels_.packed_bytes(k, n);
-    memory.data = plan::allocate(memory.bytes);
-    kernels_.pack(resolve(buffer(w), w), static_cast<float*>(memory.data.get()));
-    multiply(static_cast<float*>(memory.data.get()), memory.bytes / sizeof(float), factor);
+    const PackedStore::Weights* found = store == nullptr || shared.empty() ? nullptr : store->find(shared);
+    if (found != nullptr) {
+      memory.data = found->data;
+    } else {
+      memory.data = plan::allocate(memory.bytes);
+      TensorView w = values_of(weight);
+      std::swap(w.shape[0], w.shape[1]);
+      std::swap(w.strides[0], w.strides[1]);
+      kernels_.pack(w, static_cast<float*>(memory.data.get()));
+      multiply(static_cast<float*>(memory.data.get()), memory.bytes / sizeof(float), factor);
+      if (store != nullptr && !shared.empty()) store->keep(std::move(shared), {memory.data, memory.bytes});
+    }
     old = constants_.packed.emplace(key, std::move(memory)).first;
   }
   return {static_cast<const float*>(old->second.data.get()), k, n};

@@ -375,11 +375,16 @@ void Planner::lay_out_arena() {
 }
 
 void Planner::lay_out() {
+  make_joins();
   fold_at_bind(plan_);
   lay_out_arena();
   std::size_t outside = 0;
-  for (const Buffer& b : plan_.buffers)
-    if (b.callers() || (b.place == Place::constant && b.view.data == nullptr)) outside += align_up(b.bytes);
+  const auto wants_memory = [&](std::size_t i) {  // joins that no step reads have none
+    return plan_.buffers[i].place == Place::constant && plan_.buffers[i].view.data == nullptr &&
+           !joins_.contains(static_cast<int>(i));
+  };
+  for (std::size_t i = 0; i < plan_.buffers.size(); ++i)
+    if (plan_.buffers[i].callers() || wants_memory(i)) outside += align_up(plan_.buffers[i].bytes);
 
   std::vector<StateStorage> states;
   for (StateStorage& want : wanted_states_) {
@@ -404,8 +409,9 @@ void Planner::lay_out() {
   states_ = std::move(states);
   for (Buffer& b : plan_.buffers)
     if (b.place == Place::state) b.view.data = states_[static_cast<std::size_t>(b.slot)].view.data;
-  for (Buffer& b : plan_.buffers) {
-    if (b.place != Place::constant || b.view.data != nullptr) continue;
+  for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
+    Buffer& b = plan_.buffers[i];
+    if (!wants_memory(i)) continue;
     plan_.owned.push_back(plan::allocate(b.bytes));
     b.view.data = plan_.owned.back().get();
   }

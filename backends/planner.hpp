@@ -54,6 +54,15 @@ class Planner {
   std::vector<StateStorage> wanted_states_;
   std::map<std::string, View> rotary_tables_;                       ///< layers that turn by the same angles share them
   std::vector<std::pair<int, std::function<void(float*)>>> fills_;  ///< buffers to fill once they have memory
+  /// Constants that have no memory before somebody reads them: packing reads them part by part, and most are only
+  /// packed.
+  struct Join {
+    std::vector<View> parts;
+    std::size_t axis = 0;
+  };
+  std::map<int, Join> joins_;  ///< by buffer
+  int scratch_of_ = -1;        ///< whose values `scratch_` holds
+  std::shared_ptr<void> scratch_;
 
   // --- plan.cpp
   void walk(std::int32_t region);
@@ -94,7 +103,9 @@ class Planner {
   void copy(std::int32_t n, const View& from, const View& to);
 
   // --- constants
-  bool constant(const View& v) { return buffer(v).place == Place::constant && buffer(v).view.data != nullptr; }
+  bool constant(const View& v) {
+    return buffer(v).place == Place::constant && (buffer(v).view.data != nullptr || joins_.contains(v.buffer));
+  }
   std::string signature(const View& v);
   View constant_buffer(const std::string& key, const Constants::Memory& memory);
   View parameter(std::int32_t n);
@@ -102,6 +113,11 @@ class Planner {
   Constants::Memory constant_memory(const std::string& key, DType dtype, const std::vector<std::int64_t>& shape,
                                     const std::function<double(std::int64_t)>& element);
   View folded_concatenation(std::int32_t n, const std::vector<View>& parts, std::size_t axis);
+  std::optional<TensorView> side_by_side(const Join& join);
+  TensorView values_of(const View& v);
+  void write_join(const Join& join, const TensorView& to);
+  void make_joins();
+  std::string memory_signature(const View& v);
   View folded_scale(const View& v, float factor);
   const View& settled(Slot& s);
   kernel::PackedWeights packed(const View& weight, float factor);

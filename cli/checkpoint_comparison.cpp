@@ -1,27 +1,25 @@
 #include "checkpoint_comparison.hpp"
 
 #include "arguments.hpp"
+#include "checkpoint_runner.hpp"
 #include "embedder.hpp"
 #include "json_rows.hpp"
 #include "lines.hpp"
 #include "machine.hpp"
+#include "perplexity.hpp"
 
 #include <treadle/backends/error.hpp>
 #include <treadle/io/file.hpp>
 #include <treadle/io/json.hpp>
 #include <treadle/io/text/tokenizer.hpp>
-#include <treadle/models/checkpoint.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <memory>
 #include <numeric>
 #include <span>
-#include <utility>
 
 namespace treadle::cli {
 
@@ -57,14 +55,6 @@ double rank_correlation(const std::vector<double>& a, const std::vector<double>&
   return xx > 0 && yy > 0 ? xy / std::sqrt(xx * yy) : 0;
 }
 
-double quantile(std::vector<double> x, double p) {
-  std::sort(x.begin(), x.end());
-  const double at = p * static_cast<double>(x.size() - 1);
-  const auto low = static_cast<std::size_t>(at);
-  const std::size_t high = std::min(low + 1, x.size() - 1);
-  return x[low] + (at - static_cast<double>(low)) * (x[high] - x[low]);
-}
-
 /// A text cut into passages of equal length, each within the tokens that the model expects around one.
 struct Passages {
   std::int64_t count = 0, tokens = 0;
@@ -80,16 +70,16 @@ Passages passages_of(const text::Tokenizer& tokenizer, const CheckpointPlan& pla
     throw Error(fmt::format("passages of {} tokens do not fit the model: it has {} positions", p.tokens, longest));
   if (p.tokens <= extra || (extra != 0 && extra != 2))
     throw Error(fmt::format("passages of {} tokens hold no text: {} of them are special", p.tokens, extra));
-  const std::int64_t inside = p.tokens - extra;
+  const std::int64_t inside = p.tokens - extra, most = plan.passages != 0 ? plan.passages : plan.quick ? 24 : 200;
   const std::string content = io::read_text(plan.text);
   std::vector<std::int32_t> all;
   for (const std::string_view line : lines_of(content)) {
     const auto ids = tokenizer.encode(line, {.special_tokens = false});
     all.insert(all.end(), ids.begin(), ids.end());
-    if (static_cast<std::int64_t>(all.size()) >= plan.passages * inside) break;
+    if (static_cast<std::int64_t>(all.size()) >= most * inside) break;
   }
   const std::int64_t whole = static_cast<std::int64_t>(all.size()) / inside;
-  p.count = std::min(plan.passages, whole);
+  p.count = std::min(most, whole);
   if (p.count < 2)
     throw Error(fmt::format("{}: has {} tokens; two passages of {} are the least (--tokens takes shorter ones)",
                             plan.text, all.size(), inside));
@@ -102,72 +92,16 @@ Passages passages_of(const text::Tokenizer& tokenizer, const CheckpointPlan& pla
   return p;
 }
 
-/// One variant inside the model, bound for batches of passages.
-class Runner {
- public:
-  Runner(const CheckpointPlan& plan, const Variant& variant, std::int64_t heads, std::int64_t tokens,
-         std::int64_t batch, bool every_layer)
-      : loaded_(load(plan, variant, heads, tokens, every_layer)), model_(loaded_.bind(plan.bind)), batch_(batch) {
-    model_.bind_dims({{"batch", batch}, {"seq", tokens}});
-    ids_ = io::Tensor(i32, {batch, tokens});
-    segments_ = io::Tensor(i32, {batch, tokens});
-    if (variant.table) {
-      const std::int64_t blocks = variant.table->blocks(tokens);
-      table_ = io::Tensor(boolean, {blocks, blocks});
-      const auto made = variant.table->make(blocks);
-      std::copy(made.begin(), made.end(), table_.as<std::uint8_t>().begin());
-      table_name_ = variant.table->name;
-    }
-    for (const char* name : {"hidden", "layers"}) {
-      if (!every_layer && std::string_view(name) == "layers") continue;
-      const TensorView v = model_.output_spec(name);
-      results_.emplace_back(name, io::Tensor(f32, {v.shape.begin(), v.shape.begin() + v.rank}));
-    }
+/// Passages [first, first + batch), the last one again where the text ends.
+std::vector<std::int32_t> batch_of(const Passages& p, std::int64_t first, std::int64_t batch) {
+  std::vector<std::int32_t> ids;
+  ids.reserve(static_cast<std::size_t>(batch * p.tokens));
+  for (std::int64_t r = 0; r < batch; ++r) {
+    const auto row = p.ids.begin() + std::min(first + r, p.count - 1) * p.tokens;
+    ids.insert(ids.end(), row, row + p.tokens);
   }
-
-  /// Runs passages [first, first + batch), the last ones again where the text ends; gives milliseconds.
-  double run(const Passages& p, std::int64_t first) {
-    for (std::int64_t r = 0; r < batch_; ++r) {
-      const std::int64_t row = std::min(first + r, p.count - 1);
-      std::copy_n(p.ids.begin() + row * p.tokens, p.tokens, ids_.as<std::int32_t>().begin() + r * p.tokens);
-    }
-    std::vector<NamedTensor> in = {{"input_ids", ids_.view()}, {"token_type_ids", segments_.view()}}, out;
-    if (!table_name_.empty()) in.push_back({table_name_, table_.view()});
-    for (auto& [name, tensor] : results_) out.push_back({name, tensor.view()});
-    const auto start = std::chrono::steady_clock::now();
-    model_.run(in, out);
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  }
-
-  std::span<const float> hidden() const { return results_[0].second.as<float>(); }
-  const io::Tensor& layers() const { return results_[1].second; }
-  const BoundModel& model() const { return model_; }
-
- private:
-  static models::LoadedModel load(const CheckpointPlan& plan, const Variant& variant, std::int64_t heads,
-                                  std::int64_t tokens, bool every_layer) {
-    models::LoadOptions o;
-    o.attention =
-        variant.at_shape ? variant.at_shape({.heads = heads, .kv_heads = heads, .length = tokens}) : variant.attention;
-    o.every_layer = every_layer;
-    if (variant.table) {
-      o.block_table = variant.table->name;
-      o.block = variant.table->block;
-    }
-    try {
-      return models::load_checkpoint(plan.folder, o);
-    } catch (const Error& e) {
-      throw Error(fmt::format("variant '{}': {}", variant.name, e.what()));
-    }
-  }
-
-  models::LoadedModel loaded_;
-  BoundModel model_;
-  std::int64_t batch_;
-  io::Tensor ids_, segments_, table_;
-  std::string table_name_;
-  std::vector<std::pair<std::string, io::Tensor>> results_;
-};
+  return ids;
+}
 
 double dot(const std::vector<double>& a, std::size_t i, const std::vector<double>& b, std::size_t j,
            std::size_t width) {
@@ -233,31 +167,29 @@ void print_row(const CheckpointRow& r) {
   std::fflush(stdout);
 }
 
-}  // namespace
-
-void compare_checkpoint(const CheckpointPlan& plan) {
+void compare_encoder(const CheckpointPlan& plan, SharedCheckpoint& checkpoint) {
   const text::Tokenizer tokenizer = text::Tokenizer::open(plan.folder);
   const nlohmann::json config = io::read_json(fs::path(plan.folder) / "config.json");
-  if (config.value("model_type", "") != "bert")
-    throw Error(fmt::format("{}: is a checkpoint of {}; attention is compared inside bert", plan.folder,
-                            config.value("model_type", "no model")));
   const std::int64_t longest =
       plan.tokens == 0 ? longest_text(plan.folder) : config.value("max_position_embeddings", std::int64_t{512});
-  const std::int64_t heads = config.value("num_attention_heads", std::int64_t{1});
   const Passages passages = passages_of(tokenizer, plan, longest);
-  const std::int64_t batch = std::min(plan.batch, passages.count), sampled = batch;
+  const std::int64_t batch = std::min(plan.batch == 0 ? std::int64_t{8} : plan.batch, passages.count);
   const auto count = static_cast<std::size_t>(passages.count);
-
-  std::vector<Variant> variants = {Variant{}};
-  for (const Variant& v : plan.variants)
-    if (v.name != "dense") variants.push_back(v);
+  const std::vector<Variant> variants = dense_first(plan.variants);
 
   Table table;
-  std::vector<std::unique_ptr<Runner>> runners;
+  Runner::Options options{.heads = config.value("num_attention_heads", std::int64_t{1}),
+                          .longest = passages.tokens,
+                          .every_layer = false,
+                          .bind = plan.bind};
+  constexpr std::string_view last[] = {"hidden"}, every[] = {"layers"};
+  Results results;
+  std::vector<Runner> runners;
   for (const Variant& v : variants) {
     table.progress(fmt::format("binding {}", v.name));
-    runners.push_back(std::make_unique<Runner>(plan, v, heads, passages.tokens, batch, false));
-    runners.back()->run(passages, 0);  // the first run warms the caches
+    runners.emplace_back(checkpoint, v, options);
+    runners.back().bind(batch, passages.tokens, last, results);
+    runners.back().run(batch_of(passages, 0, batch), results);  // the first run warms the caches
   }
   table.heading(fmt::format("{}: {} passages of {} tokens from {}", fs::path(plan.folder).filename().string(),
                             passages.count, passages.tokens, fs::path(plan.text).filename().string()));
@@ -268,15 +200,17 @@ void compare_checkpoint(const CheckpointPlan& plan) {
   std::vector<std::vector<double>> times(variants.size()), vectors(variants.size());
   for (std::int64_t first = 0; first < passages.count; first += batch) {
     table.progress(fmt::format("passage {} of {}", first, passages.count));
+    const std::vector<std::int32_t> ids = batch_of(passages, first, batch);
     for (std::size_t i = 0; i < variants.size(); ++i) {
-      times[i].push_back(runners[i]->run(passages, first));
-      const std::vector<double> means = mean_vectors(runners[i]->hidden(), batch, passages.tokens);
+      times[i].push_back(runners[i].run(ids, results));
+      const std::vector<double> means = mean_vectors(results.at("hidden").as<float>(), batch, passages.tokens);
       const std::int64_t fresh = std::min(batch, passages.count - first);  // the last batch ends with rows again
       vectors[i].insert(vectors[i].end(), means.begin(),
                         means.begin() + fresh * (static_cast<std::int64_t>(means.size()) / batch));
     }
   }
 
+  options.every_layer = true;
   std::vector<CheckpointRow> rows;
   const std::vector<double> dense_similarities = similarities(vectors[0], count);
   io::Tensor dense_layers;
@@ -287,34 +221,22 @@ void compare_checkpoint(const CheckpointPlan& plan) {
     r.passages = passages.count;
     r.tokens = passages.tokens;
     r.batch = batch;
-    r.backend = runners[i]->model().backend();
-    r.isa = runners[i]->model().isa();
-    r.threads = runners[i]->model().threads();
+    r.backend = runners[i].model().backend();
+    r.isa = runners[i].model().isa();
+    r.threads = runners[i].model().threads();
     r.median_ms = quantile(times[i], 0.5);
     r.p10_ms = quantile(times[i], 0.1);
     r.p90_ms = quantile(times[i], 0.9);
     r.tokens_per_second = static_cast<double>(batch * passages.tokens) / r.median_ms * 1e3;
-    std::vector<double> ratios;
-    for (std::size_t j = 0; j < times[i].size(); ++j) ratios.push_back(times[i][j] / times[0][j]);
-    r.time_over_dense = quantile(ratios, 0.5);
-    r.planned_bytes = static_cast<std::int64_t>(runners[i]->model().planned_bytes());
-    runners[i].reset();
+    r.time_over_dense = median_ratio(times[i], times[0]);
+    r.planned_bytes = static_cast<std::int64_t>(runners[i].model().planned_bytes());
 
-    Runner whole(plan, variants[i], heads, passages.tokens, sampled, true);
-    whole.run(passages, 0);
-    if (i == 0) dense_layers = whole.layers();
-    const std::span<const float> got = whole.layers().as<float>(), want = std::as_const(dense_layers).as<float>();
-    const auto layers = static_cast<std::size_t>(dense_layers.shape[0]);
-    const std::size_t size = want.size() / layers;
-    for (std::size_t l = 0; l < layers; ++l) {
-      double difference = 0, norm = 0;
-      for (std::size_t j = l * size; j < (l + 1) * size; ++j) {
-        const double x = static_cast<double>(got[j]), y = static_cast<double>(want[j]);
-        difference += (x - y) * (x - y);
-        norm += y * y;
-      }
-      r.layer_errors.push_back(norm > 0 ? std::sqrt(difference / norm) : 0);
-    }
+    Results layers;
+    Runner whole(checkpoint, variants[i], options);
+    whole.bind(batch, passages.tokens, every, layers);
+    whole.run(batch_of(passages, 0, batch), layers);
+    if (i == 0) dense_layers = layers.at("layers");
+    r.layer_errors = layer_errors(layers.at("layers"), dense_layers);
     r.relative_error = r.layer_errors.back();
 
     const std::size_t width = vectors[0].size() / count;
@@ -341,6 +263,48 @@ void compare_checkpoint(const CheckpointPlan& plan) {
       batch);
   for (const std::string& path : {plan.json, plan.csv})
     if (!path.empty()) fmt::print("Wrote {}\n", path);
+}
+
+/// Tokens in, the next token's scores out, and nothing else to give.
+bool is_language_model(const models::LoadedModel& m) {
+  const GraphView g = m.graph.view();
+  bool others = false, scores = false;
+  for (std::int32_t n = 0; n < g.size(); ++n) {
+    const op kind = g.nodes[static_cast<std::size_t>(n)].op;
+    others = others || (kind == op::input && g.leaf(n) != "input_ids");
+    scores = scores || (kind == op::output && g.leaf(n) == "logits");
+  }
+  return scores && !others;
+}
+
+constexpr std::string_view encoder_variants =
+    "window:32,32,window:64,64,window:128,128,longformer:64,1,bigbird:16,3,1,1,linear,performer:64,performer:256,"
+    "performer:1024,pooled:4";
+constexpr std::string_view language_model_variants =
+    "window:31,0,window:63,0,window:127,0,window:255,0,bigbird:16,3,1,1:causal,linear:causal,performer:256:causal";
+
+}  // namespace
+
+void compare_checkpoint(const CheckpointPlan& given) {
+  CheckpointPlan plan = given;
+  SharedCheckpoint checkpoint(plan.folder);
+  const models::LoadedModel dense = checkpoint.load({});
+  const bool encoder = dense.model_type == "bert";
+  if (!encoder && !is_language_model(dense))
+    throw Error(
+        fmt::format("{}: is a checkpoint of {}; attention is compared inside bert and decoder-only language models",
+                    plan.folder, dense.model_type));
+  if (encoder && plan.stride != 0)
+    throw Error(fmt::format(
+        "{}: is a checkpoint of bert, whose passages lie side by side; --stride is for language models", plan.folder));
+  if (!encoder && plan.batch > 1)
+    throw Error(fmt::format("{}: is a language model, whose windows run one by one; leave out --batch", plan.folder));
+  if (plan.variants.empty())
+    plan.variants = parse_variants(encoder ? encoder_variants : language_model_variants, plan.seed);
+  if (encoder)
+    compare_encoder(plan, checkpoint);
+  else
+    compare_language_model(plan, checkpoint);
 }
 
 }  // namespace treadle::cli

@@ -13,11 +13,13 @@
 namespace treadle::cli {
 
 struct CheckpointPlan {
-  std::string folder, text;       ///< of a BERT checkpoint with its tokenizer; a file
-  std::vector<Variant> variants;  ///< dense runs first in any case: the others are measured against it
+  std::string folder, text;       ///< of a checkpoint with its tokenizer; a file
+  std::vector<Variant> variants;  ///< dense runs first in any case: the others are measured against it; none: the usual
   std::int64_t tokens = 0;        ///< of a passage, special tokens included; 0: as many as the model was made for
-  std::int64_t passages = 200;    ///< the first so many of the text
-  std::int64_t batch = 8;         ///< passages that run at once
+  std::int64_t stride = 0;        ///< language models: from one passage to the next; 0: half a passage
+  std::int64_t passages = 0;      ///< the first so many of the text; 0: 200, of a language model 20
+  std::int64_t batch = 0;         ///< passages that run at once; 0: 8, of a language model 1
+  bool quick = false;             ///< fewer passages
   BindOptions bind;
   std::uint64_t seed = 1;
   std::string json, csv;
@@ -39,7 +41,8 @@ struct CheckpointRow {
   double rank_correlation = 1;               ///< Spearman's, of the cosines of all pairs of passages
 };
 
-/// Prints the table, writes JSON and CSV. Throws Error.
+/// Prints the table, writes JSON and CSV: of BERT what becomes of its passage vectors, of a language model the
+/// perplexity (perplexity.hpp). Throws Error.
 void compare_checkpoint(const CheckpointPlan& plan);
 
 }  // namespace treadle::cli

@@ -29,7 +29,7 @@ namespace {
 /// What was typed; empty: not given.
 struct Typed {
   std::string variants, lengths, batch, heads, kv_heads, head_dim, backend, isa, threads, seed, repetitions, json, csv,
-      html, trace, qkv, checkpoint, text, tokens, passages;
+      html, trace, qkv, checkpoint, text, tokens, stride, passages;
   bool quick = false, list = false;
 };
 
@@ -321,10 +321,6 @@ class Comparison {
 };
 
 #ifdef TREADLE_TEXT
-constexpr std::string_view checkpoint_variants =
-    "window:32,32,window:64,64,window:128,128,longformer:64,1,bigbird:16,3,1,1,linear,performer:64,performer:256,"
-    "performer:1024,pooled:4";
-
 int run_checkpoint(const Typed& t) {
   if (t.checkpoint.empty() || t.text.empty())
     throw Error("--checkpoint names the model's folder and --text the text that it reads: give both");
@@ -337,10 +333,11 @@ int run_checkpoint(const Typed& t) {
   p.folder = t.checkpoint;
   p.text = t.text;
   if (!t.seed.empty()) p.seed = static_cast<std::uint64_t>(parse_integer(t.seed, "--seed", 0, INT64_MAX));
-  p.variants = parse_variants(t.variants.empty() ? checkpoint_variants : std::string_view(t.variants), p.seed);
-  if (!t.tokens.empty()) p.tokens = parse_integer(t.tokens, "--tokens", 3, 1 << 20);
-  if (!t.passages.empty()) p.passages = parse_integer(t.passages, "--passages", 2, 20000);
-  if (t.quick && t.passages.empty()) p.passages = 24;
+  if (!t.variants.empty()) p.variants = parse_variants(t.variants, p.seed);
+  if (!t.tokens.empty()) p.tokens = parse_integer(t.tokens, "--tokens", 2, 1 << 20);
+  if (!t.stride.empty()) p.stride = parse_integer(t.stride, "--stride", 1, 1 << 20);
+  if (!t.passages.empty()) p.passages = parse_integer(t.passages, "--passages", 1, 20000);
+  p.quick = t.quick;
   if (!t.batch.empty()) p.batch = parse_integer(t.batch, "--batch", 1, 4096);
   const RunsOn on = runs_on(t);
   p.bind = {.backend = on.backend, .isa = on.isa, .threads = on.threads};
@@ -365,8 +362,8 @@ int run(const Typed& typed) {
     throw Error("--checkpoint needs the tokenizers: build with TREADLE_TEXT=ON");
 #endif
   }
-  if (!typed.tokens.empty() || !typed.passages.empty())
-    throw Error("--tokens and --passages cut the text of a checkpoint: name it with --checkpoint and --text");
+  if (!typed.tokens.empty() || !typed.passages.empty() || !typed.stride.empty())
+    throw Error("--tokens, --stride and --passages cut the text of a checkpoint: name it with --checkpoint and --text");
   const Plan plan = plan_of(typed);
   for (const std::int64_t length : plan.lengths) {  // before the first run, not in the middle of the night
     AttentionShape s = plan.shape;
@@ -416,11 +413,15 @@ Command add_compare(CLI::App& app) {
   sub->add_option("--qkv", t.qkv, "Folder with q.npy, k.npy, v.npy: f32 [batch, heads, length, head_dim]")
       ->type_name("DIR");
   sub->add_option("--checkpoint", t.checkpoint,
-                  "Compare inside a BERT checkpoint instead: its folder, with the tokenizer; needs --text")
+                  "Compare inside a checkpoint of BERT or of a language model instead: its folder, with the tokenizer; "
+                  "needs --text")
       ->type_name("DIR");
   sub->add_option("--text", t.text, "The text that the checkpoint reads, cut into passages")->type_name("FILE");
   sub->add_option("--tokens", t.tokens, "Tokens of a passage (as many as the model was made for)")->type_name("N");
-  sub->add_option("--passages", t.passages, "Passages, from the text's beginning (200)")->type_name("N");
+  sub->add_option("--stride", t.stride, "Language models: tokens from one passage to the next (half a passage)")
+      ->type_name("N");
+  sub->add_option("--passages", t.passages, "Passages, from the text's beginning (200; language models: 20)")
+      ->type_name("N");
   sub->add_flag("--quick", t.quick, "Lengths up to 2048 and fewer runs");
   sub->add_flag("--list", t.list, "Show the variants: spelling, defaults, pairs, source; measure nothing");
   sub->footer("Variants:\n" + variant_help() +

@@ -116,11 +116,10 @@ void set_parameter(Parameters& to, const std::string& name, const io::StoredTens
   to.own(name, shape, std::move(values));
 }
 
-/// Of graphs that may share parameters.
+/// Of graphs that may share parameters. `parameters` may hold some already, of another model of the same file.
 Parameters read_parameters(const std::vector<GraphView>& graphs, const io::Safetensors& file, const Description& d,
-                           const fs::path& folder) {
+                           const fs::path& folder, Parameters parameters = {}) {
   Tensors tensors(file, d.prefix);
-  Parameters parameters;
   Problems problems;
   std::vector<std::pair<std::string, std::vector<std::int64_t>>> missing;
   std::vector<ParameterInfo> wanted;
@@ -141,6 +140,8 @@ Parameters read_parameters(const std::vector<GraphView>& graphs, const io::Safet
                    io::shape_text(stored_shape(p.shape, published)));
       continue;
     }
+    const TensorView known = parameters.find(p.name);
+    if (known.data != nullptr && known.rank == v.rank && known.shape == v.shape) continue;
     set_parameter(parameters, p.name, *t, v, published);
   }
   const std::vector<std::string> left = tensors.left(d.unused);
@@ -178,7 +179,8 @@ Opened open(const fs::path& folder, const LoadOptions& options) {
   Opened o{Config::read(folder / "config.json"), nullptr, {}, {}};
   const Architecture& a = architecture_of(o.config);
   o.model_type = a.model_type;
-  o.file = std::make_shared<const io::Safetensors>(io::Safetensors::open(folder));
+  o.file = options.shared != nullptr ? options.shared->file
+                                     : std::make_shared<const io::Safetensors>(io::Safetensors::open(folder));
   const auto has = [&](std::string_view prefix, std::string_view name) {
     return o.file->find(name) != nullptr || o.file->find(std::string(prefix) + std::string(name)) != nullptr;
   };
@@ -255,7 +257,8 @@ LoadedModel load_checkpoint(const fs::path& folder, const LoadOptions& options) 
   const Graph& encoder = o.description.encoder;
   std::vector<GraphView> graphs{o.description.graph.view()};
   if (!encoder.nodes.empty()) graphs.push_back(encoder.view());
-  m.parameters = read_parameters(graphs, *o.file, o.description, folder);
+  m.parameters = read_parameters(graphs, *o.file, o.description, folder,
+                                 options.shared != nullptr ? options.shared->parameters : Parameters());
   m.graph = optimise(o.description.graph);
   if (!encoder.nodes.empty()) m.encoder = optimise(encoder);
   m.start_id = static_cast<std::int32_t>(o.description.start_id);

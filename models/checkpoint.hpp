@@ -27,11 +27,15 @@ struct LoadOptions {
   std::vector<std::string> given_inputs{};
   /// In the place of the model's own attention (of the encoder, of an encoder–decoder); not Longformer's.
   AttentionVariant attention{};
-  /// BERT: a boolean input [⌈seq / block⌉, ⌈seq / block⌉] of this name, that `attention` looks up (block_table).
+  /// BERT and decoders: a boolean input [⌈seq / block⌉, ⌈seq / block⌉] of this name, that `attention` looks up
+  /// (block_table).
   std::string block_table{};
   std::int64_t block = 0;
-  bool cache = false;        ///< decoders: what earlier tokens left in states (models/generation.hpp)
-  bool every_layer = false;  ///< BERT: the hidden states of all layers as the output `layers`
+  bool cache = false;  ///< decoders: what earlier tokens left in states (models/generation.hpp)
+  /// BERT and decoders: what each layer hands on, as the output `layers` [layers, batch, seq, width].
+  bool every_layer = false;
+  /// Of the same folder: the model uses its file and what was converted from it. It need not outlive the model.
+  const struct LoadedModel* shared = nullptr;
 };
 
 /// What an input is if it is not given.

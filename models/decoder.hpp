@@ -15,6 +15,9 @@ struct DecoderInputs {
   /// [batch, seq], the rows of the cache for them, −1 for padding. `logits` are those of the token last_token[b, 0] of
   /// each sequence alone. So a step is planned once, and the sequences of a batch have lengths of their own.
   bool cache = false;
+  /// A boolean table [blocks, blocks] that the attention's variant looks up, as an input; block 0: none.
+  std::string_view block_table{};
+  std::int64_t block = 0;
 };
 
 struct DecoderAttention {
@@ -64,6 +67,10 @@ class Decoder {
     tokens = g.input("input_ids", i32, {batch, seq});
     if (inputs.given_positions || inputs.cache) positions = g.input("position_ids", i32, {batch, seq});
     if (inputs.padding && !inputs.cache) g.input("attention_mask", i32, {batch, seq});
+    if (inputs.block > 0) {
+      const DimSpec blocks = ceil_div(seq, inputs.block);
+      g.input(inputs.block_table, boolean, {blocks, blocks});
+    }
     if (!inputs.cache) return;
     slots_ = g.input("cache_slots", i32, {batch, seq});
     if (ring_) g.input("cache_newest", i32, {batch});

@@ -20,8 +20,10 @@ Description describe_gpt2(const Request& r) {
   m.eps = c.number_or("layer_norm_epsilon", 1e-5);
   m.scaled = c.flag_or("scale_attn_weights", true);
   m.tied = c.flag_or("tie_word_embeddings", true) || !r.has("transformer.", "lm_head.weight");
-  m.inputs = {r.given("attention_mask"), r.given("position_ids"), r.options.cache};
+  m.inputs = {r.given("attention_mask"), r.given("position_ids"), r.options.cache, r.options.block_table,
+              r.options.block};
   m.attention = r.options.attention;
+  m.every_layer = r.options.every_layer;
   Description d;
   d.graph = gpt2(m);
   d.positions = m.positions;

@@ -13,6 +13,7 @@ struct Gpt2Config {
   bool tied = true;    ///< the last matrix is the table of embeddings
   DecoderInputs inputs{};
   AttentionVariant attention{};
+  bool every_layer = false;  ///< output `layers` [layers, batch, seq, width]: what each layer hands on
 };
 
 /// Inputs as `inputs` asks (decoder.hpp). Outputs `hidden` [batch, seq, width] after the last norm, and `logits`
@@ -26,16 +27,20 @@ constexpr Graph gpt2(const Gpt2Config& c) {
   Node x = d.positions.builder != nullptr
                ? tokens + embedding("wpe", d.positions, {.vocabulary = c.positions, .width = c.width})
                : tokens + learned_positions("wpe", {.length = c.positions});
-  x = repeat("h", c.layers, x, [&](Iteration& it, Node y) {
+  const RepeatResult layers = repeat("h", c.layers, x, [&](Iteration& it, Node y) {
     DecoderAttention a{.heads = c.heads, .mask = causal, .variant = c.attention};
     if (!c.scaled) a.scale = 1;
     const Node z = y + d.attention(it, "attn", layer_norm("ln_1", y, {.eps = c.eps}), a);
-    return z + ffn("mlp", layer_norm("ln_2", z, {.eps = c.eps}), {.hidden = c.hidden, .activation = c.function});
+    const Node out =
+        z + ffn("mlp", layer_norm("ln_2", z, {.eps = c.eps}), {.hidden = c.hidden, .activation = c.function});
+    if (c.every_layer) it.side("layers", out);
+    return out;
   });
-  x = layer_norm("ln_f", x, {.eps = c.eps});
+  x = layer_norm("ln_f", layers.carried[0], {.eps = c.eps});
   g.output("hidden", x);
   const Node last = c.tied ? table : g.parameter("lm_head.weight", {words, width});
   g.output("logits", linear_with(d.wanted(x), last));
+  if (c.every_layer) g.output("layers", layers.sides[0]);
   return g.finish();
 }
 

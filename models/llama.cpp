@@ -46,8 +46,10 @@ LlamaConfig read(const Request& r) {
       "rope_theta", c.has("rope_parameters") ? c.object("rope_parameters").number_or("rope_theta", 10000) : 10000);
   m.scaling = scaling_of(c, c.integer_or("max_position_embeddings", 2048));
   m.tied = c.flag_or("tie_word_embeddings", false);
-  m.inputs = {r.given("attention_mask"), r.given("position_ids"), r.options.cache};
+  m.inputs = {r.given("attention_mask"), r.given("position_ids"), r.options.cache, r.options.block_table,
+              r.options.block};
   m.attention = r.options.attention;
+  m.every_layer = r.options.every_layer;
   return m;
 }
 

@@ -17,6 +17,7 @@ struct LlamaConfig {
   bool tied = false;              ///< the last matrix is the table of embeddings
   DecoderInputs inputs{};
   AttentionVariant attention{};
+  bool every_layer = false;  ///< output `layers` [layers, batch, seq, width]: what each layer hands on
 };
 
 /// Inputs as `inputs` asks (decoder.hpp). Outputs `hidden` [batch, seq, width] after the last norm, and `logits`
@@ -36,7 +37,7 @@ constexpr Graph llama(const LlamaConfig& c) {
   }
   RopeOptions rotary{.base = c.rope_base, .scaling = c.scaling};
   if (d.positions.builder != nullptr) rotary.positions = d.positions;
-  const Node x = repeat("layers", c.layers, embedding_with(table, d.tokens), [&](Iteration& it, Node y) {
+  const RepeatResult layers = repeat("layers", c.layers, embedding_with(table, d.tokens), [&](Iteration& it, Node y) {
     const Node z = y + d.attention(it, "self_attn", rms_norm("input_layernorm", y, {.eps = c.eps}),
                                    {.heads = c.heads,
                                     .kv_heads = c.kv_heads,
@@ -46,13 +47,16 @@ constexpr Graph llama(const LlamaConfig& c) {
                                     .mask = mask,
                                     .rope = rotary,
                                     .variant = c.attention});
-    return z + gated_ffn("mlp", rms_norm("post_attention_layernorm", z, {.eps = c.eps}),
-                         {.hidden = c.hidden, .activation = c.function, .bias = c.mlp_bias});
+    const Node out = z + gated_ffn("mlp", rms_norm("post_attention_layernorm", z, {.eps = c.eps}),
+                                   {.hidden = c.hidden, .activation = c.function, .bias = c.mlp_bias});
+    if (c.every_layer) it.side("layers", out);
+    return out;
   });
-  const Node hidden = rms_norm("norm", x, {.eps = c.eps});
+  const Node hidden = rms_norm("norm", layers.carried[0], {.eps = c.eps});
   g.output("hidden", hidden);
   const Node last = c.tied ? table : g.parameter("lm_head.weight", {words, width});
   g.output("logits", linear_with(d.wanted(hidden), last));
+  if (c.every_layer) g.output("layers", layers.sides[0]);
   return g.finish();
 }
 

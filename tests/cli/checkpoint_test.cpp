@@ -11,7 +11,9 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <span>
+#include <utility>
 
 using namespace treadle::test;
 
@@ -136,6 +138,46 @@ BOOST_AUTO_TEST_CASE(variants_inside_a_checkpoint) {
   check_refused("compare --checkpoint " + folder.path.string() + " --text '" + folder / "short" + "'",
                 "two passages of 62 are the least");
   check_refused("compare --text x --checkpoint " + models + "gpt2", "tokenizer");
+}
+
+/// Against float64: tests/data/perplexity/make.py.
+BOOST_AUTO_TEST_CASE(perplexity_of_a_language_model) {
+  const std::string data = std::string(TREADLE_TEST_DATA) + "/perplexity/";
+  const std::string base = "compare --checkpoint " + data + "gpt2 --text " + data + "text.txt ";
+  const auto expected = nlohmann::json::parse(read(data + "expected.json"));
+  const Folder folder;
+  std::map<std::pair<int, int>, nlohmann::json> measured;  // by context and stride
+  for (const auto& want : expected.at("cases")) {
+    const int context = want.at("context"), stride = want.at("stride"), window = want.at("window");
+    auto& rows = measured[{context, stride}];
+    if (rows.is_null()) {
+      const Outcome o = run(base + "--passages 1000 --tokens " + std::to_string(context) + " --stride " +
+                            std::to_string(stride) + " --variants window:7,0,window:0,0,linear,bigbird:8,1,0,1:causal" +
+                            " --json '" + folder / "p.json" + "' --csv '" + folder / "p.csv" + "'");
+      BOOST_REQUIRE_MESSAGE(o.code == 0, o.error);
+      BOOST_TEST(has(o.out, "799 tokens from text.txt"));
+      rows = nlohmann::json::parse(read(folder / "p.json")).at("rows");
+    }
+    BOOST_REQUIRE(rows.size() == 5u);
+    const auto& row = rows[window == 0 ? 0 : window == 8 ? 1 : 2];
+    BOOST_TEST(row.at("counted") == want.at("counted"));
+    BOOST_TEST(std::abs(row.at("perplexity").get<double>() / want.at("perplexity").get<double>() - 1) < 1e-6);
+    BOOST_TEST(row.at("layer_errors").size() == 2u);
+    BOOST_TEST(rows[0].at("layer_errors")[1] == 0.0);
+    for (const int i : {1, 2, 3, 4}) BOOST_TEST(rows[i].at("layer_errors")[1].get<double>() > 1e-3);
+  }
+  BOOST_TEST(has(read(folder / "p.csv"), "\"window:7,0\","));
+
+  folder.write("short", "a");
+  check_refused("compare --checkpoint " + data + "gpt2 --text '" + folder / "short" + "'", "two are the least");
+  check_refused(base + "--tokens 65", "it has 64 positions");
+  check_refused(base + "--tokens 32 --stride 33", "leaves out tokens between windows of 32");
+  check_refused(base + "--batch 4", "leave out --batch");
+  check_refused(base + "--variants linformer", "variant 'linformer:256'");
+  check_refused("compare --checkpoint " + models + "t5 --text x",
+                "is a checkpoint of t5; attention is compared inside");
+  make_checkpoint(folder);
+  check_refused("compare --checkpoint " + folder.path.string() + " --text x --stride 4", "is for language models");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

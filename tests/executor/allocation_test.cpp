@@ -48,6 +48,20 @@ BOOST_AUTO_TEST_CASE(the_counter_counts) {
   BOOST_TEST(allocations.load() == before + 1);
 }
 
+/// Lengths that stay are not planned again.
+BOOST_AUTO_TEST_CASE(the_same_lengths_are_planned_once) {
+  const Graph g = optimise(models::all[0].build());
+  BoundModel model(g, Parameters::random(g, 3), {.backend = "simd"});
+  Lengths dims;
+  for (const std::string& name : dim_names(g))
+    for (const NamedSize& s : all_dims)
+      if (s.name == name) dims.push_back(s);
+  model.bind_dims(dims);
+  const long before = allocations.load();
+  model.bind_dims(dims);
+  BOOST_TEST(allocations.load() - before < 10);  // the names that are compared
+}
+
 BOOST_AUTO_TEST_CASE(a_run_on_simd_allocates_nothing) {
   for (const auto& entry : models::all)
     for (const bool strided : {false, true}) BOOST_TEST_CONTEXT(entry.name << (strided ? " strided" : " dense")) {
