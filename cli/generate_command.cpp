@@ -159,6 +159,7 @@ int run(const GenerateOptions& o) {
   }
   if (o.json) {
     const nlohmann::ordered_json all = {{"sequences", report},
+                                        {"plan_seconds", g.plan_seconds},
                                         {"prefill_tokens", g.prefill_tokens},
                                         {"prefill_seconds", g.prefill_seconds},
                                         {"decode_tokens", g.decode_tokens},
@@ -168,8 +169,9 @@ int run(const GenerateOptions& o) {
   } else if (live) {
     fmt::print("\n");
   }
-  fmt::print(stderr, "prefill {}; decode {}; cache {}\n", rate(g.prefill_tokens, g.prefill_seconds),
-             rate(g.decode_tokens, g.decode_seconds), bytes_text(static_cast<double>(generator.cache_bytes())));
+  fmt::print(stderr, "planned in {:.3g} s; prefill {}; decode {}; cache {}\n", g.plan_seconds,
+             rate(g.prefill_tokens, g.prefill_seconds), rate(g.decode_tokens, g.decode_seconds),
+             bytes_text(static_cast<double>(generator.cache_bytes())));
   if (std::fflush(stdout) != 0) throw Error("the output could not be written");
   return 0;
 }

@@ -1,6 +1,7 @@
 #include <treadle/models/encoder_pass.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 namespace treadle::models {
@@ -12,7 +13,10 @@ void EncoderPass::read(const std::vector<std::vector<std::int32_t>>& texts) {
   source_ = 0;
   for (const auto& t : texts) source_ = std::max(source_, static_cast<std::int64_t>(t.size()));
   const auto batch = static_cast<std::int64_t>(texts.size());
+  const auto start = std::chrono::steady_clock::now();
   model_.bind_dims({{"batch", batch}, {"seq", source_}});
+  const auto planned = std::chrono::steady_clock::now();
+  plan_seconds_ = std::chrono::duration<double>(planned - start).count();
   ids_.assign(static_cast<std::size_t>(batch * source_), 0);
   mask_.assign(ids_.size(), 0);
   for (std::size_t i = 0; i < texts.size(); ++i) {
@@ -30,7 +34,9 @@ void EncoderPass::read(const std::vector<std::vector<std::int32_t>>& texts) {
   const std::int64_t shape[] = {batch, source_};
   const NamedTensor in[] = {{"input_ids", dense_view(ids_.data(), i32, shape)},
                             {"attention_mask", dense_view(mask_.data(), i32, shape)}};
+  const auto ready = std::chrono::steady_clock::now();
   model_.run(in, out);
+  run_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - ready).count();
 }
 
 bool EncoderPass::fills(const Port& state) const {

@@ -19,6 +19,8 @@ class EncoderPass {
 
   /// Shorter texts are padded at their ends, and the padding is masked.
   void read(const std::vector<std::vector<std::int32_t>>& texts);
+  double plan_seconds() const { return plan_seconds_; }  ///< of the last read
+  double run_seconds() const { return run_seconds_; }
   /// Tokens of the longest text.
   std::int64_t source() const { return source_; }
   /// 1 for the tokens of text i, 0 for padding, [source].
@@ -38,6 +40,7 @@ class EncoderPass {
   };
   BoundModel model_;
   std::int64_t source_ = 0;
+  double plan_seconds_ = 0, run_seconds_ = 0;
   std::vector<std::int32_t> ids_, mask_;
   std::vector<Output> outputs_;
 };

@@ -51,7 +51,8 @@ struct Generator::Implementation {
   std::vector<float> logits{};
   std::vector<NamedTensor> inputs{};
   NamedTensor output{};
-  std::vector<std::byte> moved{};  ///< rows of a state on their way to others
+  double plan_seconds = 0, run_seconds = 0;  ///< of this call
+  std::vector<std::byte> moved{};            ///< rows of a state on their way to others
 
   std::optional<EncoderPass> encoder{};     ///< of an encoder–decoder: prompts are its texts
   std::int64_t source = 0;                  ///< tokens of the longest of them
@@ -89,7 +90,9 @@ struct Generator::Implementation {
       dims.push_back({"source", source});
       source_mask.assign(static_cast<std::size_t>(batch_rows * source), 0);
     }
+    const auto start = Clock::now();
     model.bind_dims(dims);
+    plan_seconds += seconds_since(start);
     rows = batch_rows;
     count = tokens;
     capacity = slots_of_a_row;
@@ -134,7 +137,9 @@ struct Generator::Implementation {
       newest[static_cast<std::size_t>(r)] = static_cast<std::int32_t>(length - 1);
       last[static_cast<std::size_t>(r)] = static_cast<std::int32_t>(count - 1);
     }
+    const auto start = Clock::now();
     model.run(inputs, std::span(&output, 1));
+    run_seconds += seconds_since(start);
   }
 
   std::span<const float> row(std::int64_t r) const {
@@ -317,15 +322,18 @@ Generation Generator::generate(const Prompts& prompts, const GenerationOptions& 
   Generation result;
   result.sequences.resize(prompts.size());
   for (const auto& p : prompts) result.prefill_tokens += static_cast<std::int64_t>(p.size());
-  const auto start = Clock::now();
+  m.plan_seconds = m.run_seconds = 0;
   if (m.encoder) {
     m.encoder->read(prompts);
+    m.plan_seconds = m.encoder->plan_seconds();
+    m.run_seconds = m.encoder->run_seconds();
     m.prefill(Prompts(prompts.size(), {m.loaded.start_id}), options.beams, options.max_new_tokens);
   } else {
     m.prefill(prompts, options.beams, options.max_new_tokens);
   }
-  result.prefill_seconds = seconds_since(start);
+  result.prefill_seconds = m.run_seconds;
   m.bind_step();
+  result.plan_seconds = m.plan_seconds;
   if (options.beams == 1)
     m.sample(result, options);
   else

@@ -45,6 +45,7 @@ struct Generation {
   /// tokens.
   std::int64_t prefill_tokens = 0, decode_tokens = 0;
   double prefill_seconds = 0, decode_seconds = 0;
+  double plan_seconds = 0;  ///< for the lengths of this call; the first time weights are packed too
 };
 
 class Generator {
