@@ -90,6 +90,7 @@ struct Generator::Implementation {
       dims.push_back({"source", source});
       source_mask.assign(static_cast<std::size_t>(batch_rows * source), 0);
     }
+    rows = 0;  // whatever happens, the lengths before are gone
     const auto start = Clock::now();
     model.bind_dims(dims);
     plan_seconds += seconds_since(start);
@@ -211,7 +212,6 @@ struct Generator::Implementation {
       const TensorView v = model.state(s.name);
       held += static_cast<std::size_t>(v.size()) * size_of(v.dtype);
     }
-    moved.resize(held);
   }
 
   /// Row r becomes a copy of row parents[r], in every state.
@@ -227,6 +227,7 @@ struct Generator::Implementation {
         outer *= static_cast<std::size_t>(v.shape[static_cast<std::size_t>(at++)]);
       for (int i = at + 1; i < v.rank; ++i) block *= static_cast<std::size_t>(v.shape[static_cast<std::size_t>(i)]);
       const std::size_t all = block * parents.size();
+      moved.resize(std::max(moved.size(), all));  // in the first step
       for (std::size_t o = 0; o < outer; ++o) {
         std::byte* const data = v.as<std::byte>() + o * all;
         for (std::size_t r = 0; r < parents.size(); ++r)
