@@ -2,7 +2,6 @@
 
 #include "arguments.hpp"
 #include "checkpoint_runner.hpp"
-#include "embedder.hpp"
 #include "json_rows.hpp"
 #include "lines.hpp"
 #include "machine.hpp"
@@ -12,6 +11,7 @@
 #include <treadle/io/file.hpp>
 #include <treadle/io/json.hpp>
 #include <treadle/io/text/tokenizer.hpp>
+#include <treadle/models/embedder.hpp>
 
 #include <fmt/format.h>
 
@@ -171,7 +171,7 @@ void compare_encoder(const CheckpointPlan& plan, SharedCheckpoint& checkpoint) {
   const text::Tokenizer tokenizer = text::Tokenizer::open(plan.folder);
   const nlohmann::json config = io::read_json(fs::path(plan.folder) / "config.json");
   const std::int64_t longest =
-      plan.tokens == 0 ? longest_text(plan.folder) : config.value("max_position_embeddings", std::int64_t{512});
+      plan.tokens == 0 ? models::longest_text(plan.folder) : config.value("max_position_embeddings", std::int64_t{512});
   const Passages passages = passages_of(tokenizer, plan, longest);
   const std::int64_t batch = std::min(plan.batch == 0 ? std::int64_t{8} : plan.batch, passages.count);
   const auto count = static_cast<std::size_t>(passages.count);
@@ -203,7 +203,7 @@ void compare_encoder(const CheckpointPlan& plan, SharedCheckpoint& checkpoint) {
     const std::vector<std::int32_t> ids = batch_of(passages, first, batch);
     for (std::size_t i = 0; i < variants.size(); ++i) {
       times[i].push_back(runners[i].run(ids, results));
-      const std::vector<double> means = mean_vectors(results.at("hidden").as<float>(), batch, passages.tokens);
+      const std::vector<double> means = models::mean_vectors(results.at("hidden").as<float>(), batch, passages.tokens);
       const std::int64_t fresh = std::min(batch, passages.count - first);  // the last batch ends with rows again
       vectors[i].insert(vectors[i].end(), means.begin(),
                         means.begin() + fresh * (static_cast<std::int64_t>(means.size()) / batch));

@@ -2,11 +2,11 @@
 
 #include "arguments.hpp"
 #include "command.hpp"
-#include "embedder.hpp"
 #include "lines.hpp"
 
 #include <treadle/backends/error.hpp>
 #include <treadle/io/npy.hpp>
+#include <treadle/models/embedder.hpp>
 
 #include <fmt/format.h>
 
@@ -58,7 +58,7 @@ int run(const EmbedOptions& o) {
   if (o.output.empty() && o.query.empty())
     throw Error("say what to do with the vectors: --output FILE.npy keeps them, --query TEXT shows the nearest lines");
   const std::string backend = parse_backend(o.backend), isa = parse_isa(o.isa);
-  Embedder embedder(o.checkpoint, {.backend = backend, .isa = isa, .threads = static_cast<int>(o.threads)});
+  models::Embedder embedder(o.checkpoint, {.backend = backend, .isa = isa, .threads = static_cast<int>(o.threads)});
   const std::vector<std::string> lines = read_lines(o.files.empty() ? std::vector<std::string>{"-"} : o.files);
   if (lines.empty()) throw Error("there is no text: each line is a sentence");
   // A terminal sees every batch, a log a line every ten seconds.

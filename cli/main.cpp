@@ -86,10 +86,10 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", fmt::format("treadle {} ({}, {})", version(), commit(), compiler()));
   app.require_subcommand(1);
   app.footer("`treadle COMMAND --help` shows the options of a command.");
-  const std::vector<Command> commands = {add_compare(app),  add_verify(app), add_explain(app),
-                                         add_backends(app), add_peak(app),   add_run(app),
+  const std::vector<Command> commands = {add_compare(app),  add_verify(app), add_explain(app), add_backends(app),
+                                         add_peak(app),     add_run(app),
 #ifdef TREADLE_TEXT
-                                         add_tokenize(app), add_embed(app), add_generate(app)
+                                         add_tokenize(app), add_embed(app),  add_generate(app)
 #endif
   };
   std::string command;

@@ -11,6 +11,7 @@ from typing import Any
 
 #: Program, its rows, what each shows.
 PROGRAMS = {
+    "bench_load": "a checkpoint's loading beside reading its file and packing, and the peak of memory over the file's size",
     "bench_passes": "time and traffic without a pass over with it",
     "bench_scores": "speed of plain attention that is left with a score function",
     "bench_small": "cost of a node, error against float64, memory",
@@ -19,6 +20,8 @@ PROGRAMS = {
 
 #: Pattern of "program/row", counter, least or most, value. Patterns without a match on this machine ask for nothing.
 GOALS: tuple[tuple[str, str, str, float], ...] = (
+    (r"bench_load/.*", "over_read_and_pack", "most", 1.1),
+    (r"bench_load/.*", "peak_over_file", "most", 2.2),
     (r"bench_scores/.*ALiBi/D64", "inlined", "least", 0.93),
     (r"bench_scores/.*ALiBi/D64", "in_tiles", "least", 0.85),
     (r"bench_scores/.*softcap/D64", "inlined", "least", 0.87),

@@ -1,4 +1,5 @@
-# cmake -DBUILD=… -DSOURCE=… -DWORK=… -DCOMPILER=… -P run.cmake: installs, then builds and runs a project that uses it.
+# cmake -DBUILD=… -DSOURCE=… -DWORK=… -DCOMPILER=… [-DTOKENIZER=…] -P run.cmake: installs, then builds and runs a project that
+# uses it.
 cmake_minimum_required(VERSION 3.25)
 file(REMOVE_RECURSE ${WORK})
 # Mistakes that must not get through, with a part of the sentence that each must give.
@@ -19,6 +20,9 @@ run(${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -G Ninja -DCMAKE_MAKE_PROGRAM
     -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_PREFIX_PATH=${WORK}/prefix)
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${CMAKE_COMMAND} -E chdir ${WORK}/build ./consumer)
+if(TOKENIZER)
+  run(${CMAKE_COMMAND} -E chdir ${WORK}/build ./text_consumer ${TOKENIZER})
+endif()
 refused(no_models "MODELS and the names of its models are missing")
 refused(no_file "there is no file")
 refused(no_target "there is no target 'nobody'")

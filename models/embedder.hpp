@@ -1,6 +1,6 @@
 #pragma once
 // Sentence vectors: the mean of an encoder's last hidden states over a text's tokens, of length 1 (Reimers and Gurevych
-// 2019, Sentence-BERT).
+// 2019, Sentence-BERT). In the library Treadle::text, since it needs a tokenizer.
 
 #include <treadle/io/text/tokenizer.hpp>
 #include <treadle/models/checkpoint.hpp>
@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace treadle::cli {
+namespace treadle::models {
 
 /// Tokens of a text that a checkpoint is made for, special ones included: max_seq_length of sentence_bert_config.json,
 /// else the length of its table of positions.
@@ -38,9 +38,9 @@ class Embedder {
 
  private:
   text::Tokenizer tokenizer_;
-  models::LoadedModel loaded_;
+  LoadedModel loaded_;
   BoundModel model_;
   std::int64_t width_ = 0, longest_ = 512;
 };
 
-}  // namespace treadle::cli
+}  // namespace treadle::models

@@ -1,16 +1,14 @@
-#include "embedder.hpp"
+#include <treadle/models/embedder.hpp>
 
 #include <treadle/backends/error.hpp>
 #include <treadle/io/json.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <numeric>
 
-namespace treadle::cli {
+namespace treadle::models {
 
 namespace fs = std::filesystem;
 
@@ -37,11 +35,11 @@ std::vector<double> mean_vectors(std::span<const float> hidden, std::int64_t row
 
 Embedder::Embedder(const fs::path& folder, BindOptions bind, const AttentionVariant& attention)
     : tokenizer_(text::Tokenizer::open(folder)),
-      loaded_(models::load_checkpoint(folder, {.attention = attention})),
+      loaded_(load_checkpoint(folder, {.attention = attention})),
       model_(loaded_.bind(bind)) {
   if (loaded_.model_type != "bert")
-    throw Error(fmt::format("{}: is a checkpoint of {}; sentence vectors are made with bert", folder.string(),
-                            loaded_.model_type));
+    throw Error(folder.string() + ": is a checkpoint of " + loaded_.model_type +
+                "; sentence vectors are made with bert");
   width_ = io::read_json(folder / "config.json").value("hidden_size", std::int64_t{0});
   longest_ = longest_text(folder);
 }
@@ -64,7 +62,7 @@ std::vector<float> Embedder::embed(const std::vector<std::string>& texts, std::i
       for (std::size_t r = 0; r < count; ++r)
         std::copy(ids[numbers[first + r]].begin(), ids[numbers[first + r]].end(),
                   tokens.as<std::int32_t>().begin() + static_cast<std::ptrdiff_t>(r * length));
-      const auto results = models::run_model(model_, loaded_, {{"input_ids", std::move(tokens)}});
+      const auto results = run_model(model_, loaded_, {{"input_ids", std::move(tokens)}});
       const std::vector<double> means = mean_vectors(results.at("hidden").as<float>(), static_cast<std::int64_t>(count),
                                                      static_cast<std::int64_t>(length));
       const auto width = static_cast<std::size_t>(width_);
@@ -78,4 +76,4 @@ std::vector<float> Embedder::embed(const std::vector<std::string>& texts, std::i
   return vectors;
 }
 
-}  // namespace treadle::cli
+}  // namespace treadle::models
