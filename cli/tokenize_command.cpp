@@ -25,7 +25,7 @@ struct TokenizeOptions {
   std::string tokenizer;
   std::vector<std::string> files;
   std::int64_t max_length = 0;
-  bool tokens = false, decode = false, plain = false;
+  bool tokens = false, decode = false, plain = false, pairs = false;
 };
 
 /// The ids of a line, divided by blanks.
@@ -40,10 +40,7 @@ std::vector<std::int32_t> parse_ids(std::string_view line) {
   }
 }
 
-/// What one line becomes.
-std::string convert(const text::Tokenizer& tokenizer, const TokenizeOptions& o, std::string_view line) {
-  if (o.decode) return tokenizer.decode(parse_ids(line), !o.plain);
-  const auto ids = tokenizer.encode(line, {.special_tokens = !o.plain, .max_length = o.max_length});
+std::string shown(const text::Tokenizer& tokenizer, const TokenizeOptions& o, const std::vector<std::int32_t>& ids) {
   if (!o.tokens) return fmt::format("{}", fmt::join(ids, " "));
   std::vector<std::string> tokens;
   tokens.reserve(ids.size());
@@ -51,8 +48,21 @@ std::string convert(const text::Tokenizer& tokenizer, const TokenizeOptions& o, 
   return join(tokens, " ");
 }
 
+/// What one line becomes.
+std::string convert(const text::Tokenizer& tokenizer, const TokenizeOptions& o, std::string_view line) {
+  if (o.decode) return tokenizer.decode(parse_ids(line), !o.plain);
+  const text::EncodeOptions options{.special_tokens = !o.plain, .max_length = o.max_length};
+  if (!o.pairs) return shown(tokenizer, o, tokenizer.encode(line, options));
+  const std::size_t tab = line.find('\t');
+  if (tab == std::string_view::npos || line.find('\t', tab + 1) != std::string_view::npos)
+    throw Error("with --pairs a line holds two texts with one tab between them");
+  const text::Encoding pair = tokenizer.encode_pair(line.substr(0, tab), line.substr(tab + 1), options);
+  return fmt::format("{}\t{}", shown(tokenizer, o, pair.ids), fmt::join(pair.token_type_ids, " "));
+}
+
 int run(const TokenizeOptions& o) {
   if (o.decode && o.tokens) throw Error("--tokens shows the pieces of a text: leave it out with --decode");
+  if (o.decode && o.pairs) throw Error("--pairs reads two texts a line: leave it out with --decode");
   const text::Tokenizer tokenizer = text::Tokenizer::open(o.tokenizer);
   std::string out;  // printed when everything went well
   for (const std::string& file : o.files.empty() ? std::vector<std::string>{"-"} : o.files) {
@@ -86,6 +96,7 @@ Command add_tokenize(CLI::App& app) {
   sub->add_option("FILE", o->files, "Text files; - or none for standard input");
   sub->add_flag("--tokens", o->tokens, "Show tokens instead of their ids");
   sub->add_flag("--decode", o->decode, "Read lines of ids, write text");
+  sub->add_flag("--pairs", o->pairs, "Lines of two texts, divided by a tab; writes ids, a tab, and token_type_ids");
   sub->add_flag("--plain", o->plain, "No special tokens around a text; with --decode: show them");
   sub->add_option("--max-length", o->max_length, "At most so many ids a line (0: no limit)")
       ->check(CLI::NonNegativeNumber)

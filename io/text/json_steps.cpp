@@ -4,6 +4,8 @@
 #include <treadle/io/text/json_steps.hpp>
 #include <treadle/io/text/steps.hpp>
 
+#include <algorithm>
+
 namespace treadle::text {
 
 using nlohmann::json;
@@ -158,7 +160,55 @@ void read_pre_tokenizer(const json& part, std::vector<SplitStep>& steps, const s
   });
 }
 
+namespace {
+
+/// The ids that a template's SpecialToken stands for.
+std::vector<std::int32_t> special_ids(const json& item, const json& step, const Parts& parts,
+                                      const std::string& where) {
+  const std::string token = need_string(need(item, "SpecialToken", where), "id", where);
+  const json& tokens = need(need(need(step, "special_tokens", where), token.c_str(), where), "tokens", where);
+  const auto text = [](const json& t) { return t.is_string(); };
+  if (!tokens.is_array() || !std::all_of(tokens.begin(), tokens.end(), text))
+    throw io::Error(std::string(where).append(": 'tokens' of '").append(token).append("' must be strings"));
+  std::vector<std::int32_t> ids;
+  for (const json& t : tokens) ids.push_back(known_token(parts, t.get<std::string>(), where));
+  return ids;
+}
+
+/// What a template says of two texts.
+std::vector<PairPart> pair_of(const json& step, const Parts& parts, const std::string& where) {
+  std::vector<PairPart> pair;
+  if (!step.contains("pair") || step["pair"].is_null()) return pair;
+  if (!step["pair"].is_array()) throw io::Error(where + ": 'pair' must be a list");
+  int first = 0, second = 0;
+  for (const json& item : step["pair"]) {
+    const bool sequence = item.is_object() && item.contains("Sequence");
+    const json& inner = need(item, sequence ? "Sequence" : "SpecialToken", where);
+    const json& type = need(inner, "type_id", where);
+    if (!type.is_number_unsigned() || type.get<std::uint64_t>() > 255)
+      throw io::Error(where + ": a 'type_id' of 'pair' must be a number from 0 to 255");
+    PairPart p{PairPart::Kind::token, 0, type.get<std::int32_t>()};
+    if (!sequence) {
+      for (const std::int32_t id : special_ids(item, step, parts, where)) {
+        p.id = id;
+        pair.push_back(p);
+      }
+      continue;
+    }
+    const std::string which = need_string(inner, "id", where);
+    if (which != "A" && which != "B") throw io::Error(where + ": a 'Sequence' of 'pair' must be A or B");
+    p.kind = which == "A" ? PairPart::Kind::first : PairPart::Kind::second;
+    ++(which == "A" ? first : second);
+    pair.push_back(p);
+  }
+  if (first != 1 || second != 1) throw io::Error(where + ": 'pair' must have each of its two texts once");
+  return pair;
+}
+
+}  // namespace
+
 void read_post_processor(const json& part, Parts& parts, const std::string& whole) {
+  int said = 0;  // how many say something of pairs; one inside the other is not supported
   each_step(part, "processors", whole, [&](const json& step, const std::string& type, const std::string& where) {
     if (type == "ByteLevel") return;  // about offsets, which are not kept
     // One around the other: the last is the outermost.
@@ -172,6 +222,8 @@ void read_post_processor(const json& part, Parts& parts, const std::string& whol
       };
       before.push_back(token("cls"));
       after.push_back(token("sep"));
+      parts.pair = type == "BertProcessing" ? bert_pair(before[0], after[0]) : roberta_pair(before[0], after[0]);
+      ++said;
     } else if (type == "TemplateProcessing") {
       bool behind = false;
       const json& single = need(step, "single", where);
@@ -182,26 +234,19 @@ void read_post_processor(const json& part, Parts& parts, const std::string& whol
           behind = true;
           continue;
         }
-        const std::string token = need_string(need(item, "SpecialToken", where), "id", where);
-        const json& listed = need(need(step, "special_tokens", where), token.c_str(), where);
-        const json& tokens = need(listed, "tokens", where);
-        const auto check = [&](bool right) {
-          if (!right)
-            throw io::Error(std::string(where).append(": 'tokens' of '").append(token).append("' must be strings"));
-        };
-        check(tokens.is_array());
-        for (const json& t : tokens) {
-          check(t.is_string());
-          (behind ? after : before).push_back(known_token(parts, t.get<std::string>(), where));
-        }
+        std::vector<std::int32_t>& side = behind ? after : before;
+        for (const std::int32_t id : special_ids(item, step, parts, where)) side.push_back(id);
       }
       if (!behind) throw io::Error(where + ": 'single' has no place for the text");
+      parts.pair = pair_of(step, parts, where);
+      ++said;
     } else {
       refuse(where, type, "BertProcessing, RobertaProcessing, TemplateProcessing, ByteLevel and Sequence");
     }
     parts.before.insert(parts.before.begin(), before.begin(), before.end());
     parts.after.insert(parts.after.end(), after.begin(), after.end());
   });
+  if (said > 1) parts.pair.clear();
 }
 
 void read_decoder(const json& part, std::vector<DecodeStep>& steps, const std::string& whole) {

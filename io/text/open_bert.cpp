@@ -54,6 +54,7 @@ Parts open_bert(const std::filesystem::path& path) {
   const std::int32_t unknown = special("unk_token", "[UNK]");
   parts.before = {special("cls_token", "[CLS]")};
   parts.after = {special("sep_token", "[SEP]")};
+  parts.pair = bert_pair(parts.before[0], parts.after[0]);
   const bool lower = config.flag("do_lower_case").value_or(true);
   parts.normalize.push_back(
       bert_normalizer({.handle_chinese_chars = config.flag("tokenize_chinese_chars").value_or(true),

@@ -100,6 +100,7 @@ Parts open_gpt2(const std::filesystem::path& path) {
   if (roberta) {
     parts.before = {around("bos_token", "<s>")};
     parts.after = {around("eos_token", "</s>")};
+    parts.pair = roberta_pair(parts.before[0], parts.after[0]);
   } else if (config.flag("add_bos_token").value_or(false)) {
     parts.before = {around("bos_token", "<|endoftext|>")};
   }

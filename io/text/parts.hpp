@@ -6,6 +6,7 @@
 #include <treadle/io/text/added_tokens.hpp>
 #include <treadle/io/text/vocabulary.hpp>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -43,6 +44,26 @@ struct SpecialIds {
   std::optional<std::int32_t> pad, unk, bos, eos, cls, sep, mask;
 };
 
+/// A part of what a pair of texts becomes: one of the two, or a token.
+struct PairPart {
+  enum class Kind : std::uint8_t { token, first, second } kind = Kind::token;
+  std::int32_t id = 0;    ///< of the token
+  std::int32_t type = 0;  ///< the segment that it belongs to
+};
+
+/// cls first sep second sep, as in BERT.
+inline std::vector<PairPart> bert_pair(std::int32_t cls, std::int32_t sep) {
+  using Kind = PairPart::Kind;
+  return {
+      {Kind::token, cls, 0}, {Kind::first, 0, 0}, {Kind::token, sep, 0}, {Kind::second, 0, 1}, {Kind::token, sep, 1}};
+}
+/// cls first sep sep second sep, all of one segment, as in RoBERTa.
+inline std::vector<PairPart> roberta_pair(std::int32_t cls, std::int32_t sep) {
+  using Kind = PairPart::Kind;
+  return {{Kind::token, cls, 0}, {Kind::first, 0, 0},  {Kind::token, sep, 0},
+          {Kind::token, sep, 0}, {Kind::second, 0, 0}, {Kind::token, sep, 0}};
+}
+
 struct Parts {
   std::string kind;
   Vocabulary vocabulary;
@@ -51,6 +72,7 @@ struct Parts {
   std::vector<SplitStep> split;
   std::unique_ptr<const Model> model;
   std::vector<std::int32_t> before, after;  ///< The special ids around a text.
+  std::vector<PairPart> pair;               ///< Two texts; empty: nothing is said of pairs.
   std::vector<DecodeStep> decode;
   std::string separator;  ///< Between decoded tokens.
   SpecialIds special;

@@ -21,6 +21,11 @@ struct EncodeOptions {
   std::int64_t max_length = 0;
 };
 
+/// Two texts as one, and the segment that each token belongs to: what BERT takes as token_type_ids.
+struct Encoding {
+  std::vector<std::int32_t> ids, token_type_ids;
+};
+
 /// A tokenizer is a value: copies share what was read, and may be used from several threads at once.
 class Tokenizer {
  public:
@@ -40,6 +45,11 @@ class Tokenizer {
   /// tokenizer.json asks for are left to the caller. Throws io::Error: not UTF-8 (with the offset), max_length too
   /// small for the special tokens.
   std::vector<std::int32_t> encode(std::string_view utf8, const EncodeOptions& options = {}) const;
+
+  /// A pair of texts: [CLS] first [SEP] second [SEP] in BERT's way, with segments 0 and 1, or as the files of the
+  /// tokenizer say. With max_length the ends of the texts are cut off, the longer one first. Throws io::Error as
+  /// encode, and if nothing says how a pair is put together.
+  Encoding encode_pair(std::string_view first, std::string_view second, const EncodeOptions& options = {}) const;
 
   /// The text of some ids. What is no UTF-8 in the end (half of a character) becomes U+FFFD. Throws io::Error: an id
   /// outside the vocabulary.

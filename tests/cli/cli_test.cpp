@@ -430,6 +430,10 @@ BOOST_AUTO_TEST_CASE(tokenize) {
       has(run(option + "word_piece' --tokens '" + work / "text" + "'").out, "[CLS] god said [SEP]\n[CLS] [SEP]\n"));
   BOOST_TEST(has(run(option + "word_piece' --tokens --plain '" + work / "text" + "'").out, "god said\n\n"));
   BOOST_TEST(has(run(option + "word_piece' --tokens --max-length 3 '" + work / "text" + "'").out, "[CLS] god [SEP]\n"));
+  std::ofstream(work / "pairs") << "god said\tlight\n";
+  BOOST_TEST(run(option + "word_piece' --tokens --pairs '" + work / "pairs" + "'").out ==
+             "[CLS] god said [SEP] light [SEP]\t0 0 0 0 1 1\n");
+  check_refused(option + "word_piece' --pairs '" + work / "text" + "'", "two texts with one tab between them");
   std::ofstream(work / "bad") << "fine\nnot \xFF\n";
   check_refused(option + "gpt2' '" + work / "bad" + "'", "line 2: the text is not UTF-8: byte 0xff at offset 4");
   std::ofstream(work / "bad") << "1 2 99999\n";

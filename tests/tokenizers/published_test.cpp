@@ -72,6 +72,29 @@ BOOST_AUTO_TEST_CASE(vocabularies_without_tokenizer_json) {
   check_expected(Tokenizer::open(data("gpt2") / "vocab.json"), "gpt2");
 }
 
+BOOST_AUTO_TEST_CASE(pairs_of_texts) {
+  for (const std::string file :
+       {"word_piece/tokenizer.json", "word_piece/vocab.txt", "roberta/tokenizer.json", "llama2/tokenizer.json"}) {
+    const Tokenizer t = Tokenizer::open(data(file));
+    for (const auto& c : read_json(data(file.substr(0, file.find('/'))) / "pairs.json")) {
+      const auto got = t.encode_pair(c["first"].get<std::string>(), c["second"].get<std::string>(),
+                                     {.max_length = c["max_length"].get<std::int64_t>()});
+      BOOST_TEST_CONTEXT(file << ": " << c.dump()) {
+        BOOST_TEST(got.ids == c["ids"].get<Ids>(), boost::test_tools::per_element());
+        BOOST_TEST(got.token_type_ids == c["types"].get<Ids>(), boost::test_tools::per_element());
+      }
+    }
+  }
+  // Without special tokens: the two texts alone.
+  const Tokenizer t = Tokenizer::open(data("word_piece"));
+  const auto plain = t.encode_pair("the earth", "void", {.special_tokens = false});
+  Ids want = t.encode("the earth", {.special_tokens = false});
+  BOOST_TEST(plain.token_type_ids.front() == 0);
+  BOOST_TEST(plain.token_type_ids[want.size()] == 1);
+  for (const std::int32_t id : t.encode("void", {.special_tokens = false})) want.push_back(id);
+  BOOST_TEST(plain.ids == want, boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(sentence_piece_models) {
   const Tokenizer t5 = Tokenizer::open(data("t5"));
   check_expected(t5, "t5");

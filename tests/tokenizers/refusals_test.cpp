@@ -29,6 +29,24 @@ BOOST_AUTO_TEST_CASE(texts) {
     check_refused([&] { t.encode(text); }, "the text is not UTF-8: byte " + offset);
 }
 
+BOOST_AUTO_TEST_CASE(pairs) {
+  check_refused([] { Tokenizer::open(data("gpt2")).encode_pair("a", "b"); },
+                "this tokenizer has no form for a pair of texts");
+  const Tokenizer t = Tokenizer::open(data("word_piece"));
+  check_refused([&] { t.encode_pair("a", "b\xFF"); }, "the second text is not UTF-8: byte 0xff at offset 1");
+  check_refused([&] { t.encode_pair("a", "b", {.max_length = 2}); }, "max_length is 2: the special tokens alone are 3");
+  const auto not_opened = [&](const json& pair, const std::string& sentence) {
+    json file = word_piece_json();
+    file["post_processor"]["pair"] = pair;
+    check_not_opened(write("tokenizer.json", file.dump()), sentence);
+  };
+  const json a = json::parse(R"({"Sequence": {"id": "A", "type_id": 0}})");
+  not_opened(7, "'pair' must be a list");
+  not_opened(json::array({a, a}), "'pair' must have each of its two texts once");
+  not_opened(json::array({a, json::parse(R"({"Sequence": {"id": "C", "type_id": 0}})")}), "must be A or B");
+  not_opened(json::array({json::parse(R"({"Sequence": {"id": "A", "type_id": -1}})")}), "a number from 0 to 255");
+}
+
 BOOST_AUTO_TEST_CASE(ids_outside_the_vocabulary) {
   const Tokenizer t = Tokenizer::open(data("word_piece"));
   const std::string last = std::to_string(t.vocabulary_size() - 1);
