@@ -11,7 +11,7 @@ check_packages=(clang-format-19 python3)
 full_packages=(clang-19 clang-tidy-19 libclang-rt-19-dev ccache chromium)
 
 # tests/fuzz/NAME_fuzz.cpp
-fuzz_targets=(safetensors npy npz json)
+fuzz_targets=(safetensors npy npz json tokenizer encode)
 
 # Installs those of the named Debian packages that are missing: as root, or through sudo; otherwise says the line to run.
 install_packages() {

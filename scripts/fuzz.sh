@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes what reads files: scripts/fuzz.sh [SECONDS [TARGET…]]. Each of the targets (safetensors npy npz json) runs for that
+# Fuzzes what reads files: scripts/fuzz.sh [SECONDS [TARGET…]]. Each of the targets (fuzz_targets of scripts/common.sh) runs for that
 # long, 600 s by default, from tests/fuzz/corpus and from what earlier runs found in build/fuzz/corpus. What breaks one is
 # kept as build/fuzz/TARGET-…; run build/fuzz/tests/fuzz/fuzz_TARGET with that file to see it again.
 set -uo pipefail
