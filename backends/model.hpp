@@ -7,6 +7,7 @@
 // Wrong models do not compile: the error names the node, the rule and both facts (graph/diagnostic.hpp).
 
 #include <treadle/backends/bound_model.hpp>
+#include <treadle/graph/copy.hpp>
 #include <treadle/graph/diagnostic.hpp>
 #include <treadle/graph/freeze.hpp>
 #include <treadle/passes/pipeline.hpp>
@@ -20,16 +21,18 @@ inline constexpr auto carrier = [] {
   return freeze<capacity_for(Capacity)>(g, g.error);
 }();
 
-template <auto Build, std::size_t Capacity>
-inline constexpr auto optimised_carrier = [] {
-  const Graph g = Build();
-  const Graph better = optimise(g);
-  return freeze<capacity_for(Capacity)>(better, better.error);
-}();
-
 /// The tables of a carrier, exactly sized.
 template <const auto& Carrier>
 inline constexpr auto exact = freeze<Carrier.used>(Carrier, Carrier.error);
+
+template <auto Build, std::size_t Capacity>
+inline constexpr auto optimised_carrier = [] {
+  Graph g = copy_of(exact<carrier<Build, Capacity>>.view());  // cheaper than to build it again
+  g.error = carrier<Build, Capacity>.error;
+  const Graph better = optimise(std::move(g));
+  return freeze<capacity_for(Capacity)>(better, better.error);
+}();
+
 }  // namespace detail
 
 /// `Capacity`: nodes that the declared graph may have; too small is an error with that name. A repeat's body counts

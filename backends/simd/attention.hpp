@@ -96,16 +96,25 @@ class AttentionStrip {
     };
     static_assert(most_heads == 4);
     AttentionStrip strips[most_heads] = {strip(0), strip(1), strip(2), strip(3)};
-    for (std::int64_t i = 0; i < heads; ++i) strips[i].begin();
-    strips[0].each_tile([&](std::int64_t k0, std::int64_t k1, const std::uint64_t* bits) {
-      for (std::int64_t i = 0; i < heads; ++i) {
-        if (i + 1 < heads)
-          strips[i].look_ahead(strips[i + 1], k0, k1);
-        else
-          strips[i].look_ahead(strips[0], k1, std::min(2 * k1 - k0, a.k.shape[2]));
-        strips[i].tile(k0, k1, bits);
-      }
-    });
+    const auto all_tiles = [&] {
+      for (std::int64_t i = 0; i < heads; ++i) strips[i].begin();
+      strips[0].each_tile([&](std::int64_t k0, std::int64_t k1, const std::uint64_t* bits) {
+        for (std::int64_t i = 0; i < heads; ++i) {
+          if (i + 1 < heads)
+            strips[i].look_ahead(strips[i + 1], k0, k1);
+          else
+            strips[i].look_ahead(strips[0], k1, std::min(2 * k1 - k0, a.k.shape[2]));
+          strips[i].tile(k0, k1, bits);
+        }
+      });
+    };
+    all_tiles();
+    // A weight of 0 must not meet a value that is no finite number, for 0·NaN is NaN. Such a value leaves its trace in
+    // the outputs, so nothing looks for them before: only then everything is done again, with care.
+    bool again = false;
+    for (std::int64_t i = 0; i < heads; ++i)
+      again |= strips[i].exact_ = strips[i].hides_ && !strips[i].finite_outputs();
+    if (again) all_tiles();
     for (std::int64_t i = 0; i < heads; ++i) strips[i].finish();
   }
 
@@ -160,7 +169,9 @@ class AttentionStrip {
     unroll<Vectors>([&](auto v) { top[v] = V::load(w_.top + v * width); });
     scores(k0, keys, bits, top);
     weights(keys, top);
-    if ((bits != nullptr || hooked_) && !finite(k0, keys, bits))
+    const bool hides = bits != nullptr || hooked_;
+    hides_ |= hides;
+    if (hides && exact_ && !finite(k0, keys, bits))
       accumulate_exactly(k0, keys);
     else
       accumulate(k0, keys);
@@ -169,12 +180,19 @@ class AttentionStrip {
   /// Sᵀ of the tile, masked and with the hooks, and its maximum.
   void scores(std::int64_t k0, std::int64_t keys, const std::uint64_t* bits, V (&top)[Vectors]) {
     if (hooked_) {
-      if (products_) products<Stage::bare>(k0, keys, nullptr, top);
-      adjust(k0, keys, bits, top);
+      // Some keys at a time, so that what the hooks read and write is in the first cache: whole blocks of rows, and no
+      // more keys than the tile evaluator takes.
+      constexpr std::int64_t together = 48;
+      for (std::int64_t j = 0; j < keys; j += together) {
+        float* s = w_.s + j * ld;
+        const std::int64_t some = std::min(together, keys - j);
+        if (products_) products<Stage::bare>(k0 + j, some, nullptr, top, s);
+        adjust(k0 + j, some, bits == nullptr ? nullptr : bits + j, top, s, j > 0);
+      }
     } else if (bits != nullptr) {
-      products<Stage::masked>(k0, keys, bits, top);
+      products<Stage::masked>(k0, keys, bits, top, w_.s);
     } else {
-      products<Stage::whole>(k0, keys, nullptr, top);
+      products<Stage::whole>(k0, keys, nullptr, top, w_.s);
     }
   }
 
@@ -182,7 +200,7 @@ class AttentionStrip {
 
   /// The products; what follows them, unless that is hooks, happens while they are still in registers.
   template <Stage stage>
-  void products(std::int64_t k0, std::int64_t keys, const std::uint64_t* bits, V (&top)[Vectors]) {
+  void products(std::int64_t k0, std::int64_t keys, const std::uint64_t* bits, V (&top)[Vectors], float* s) {
     const std::int64_t stride = a_.k.strides[2];
     const float* k = k_ + k0 * stride;
     for_row_blocks<block_rows<Isa, Vectors>>(keys, [&](auto rows, std::int64_t first) {
@@ -194,48 +212,57 @@ class AttentionStrip {
       acc.each([&](auto r, auto v, V& x) __attribute__((always_inline)) {
         if constexpr (stage == Stage::masked)
           x = select(mask_from_bits<Isa>(bits[first + r] >> (v * width)), x, V(-infinity));
-        x.store(w_.s + (first + r) * ld + v * width);
+        x.store(s + (first + r) * ld + v * width);
         if constexpr (stage != Stage::bare) top[v] = max(x, top[v]);  // in this order NaN does not stay
       });
     });
   }
 
-  /// The hooks: bias, score function, mask bits; then the maximum.
-  void adjust(std::int64_t k0, std::int64_t keys, const std::uint64_t* bits, V (&top)[Vectors]) {
+  /// The hooks: bias, score function, mask bits; then the maximum. `ready`: not the tile's first keys.
+  void adjust(std::int64_t k0, std::int64_t keys, const std::uint64_t* bits, V (&top)[Vectors], float* s, bool ready) {
     if (raw_ && products_)
-      for (std::int64_t i = 0; i < keys * ld; i += width) (V::load(w_.s + i) * V(a_.scale)).store(w_.s + i);
-    if (a_.bias && products_) add_bias(k0, keys);
-    if (a_.inlined != nullptr && !a_.score->wide) return adjust_inlined(k0, keys, bits, top);
-    if (a_.score != nullptr)
-      apply_score<Isa>(*a_.score, w_.s, ld, b_, h_, q0_, count_, k0, keys, w_.score, {w_.q, ld, k_, a_.k.strides[2]});
-    const V factor(log2e);
-    for (std::int64_t j = 0; j < keys; ++j) {
-      unroll<Vectors>([&](auto v) {
-        float* at = w_.s + j * ld + v * width;
-        V x = V::load(at) * factor;
-        if (bits != nullptr) x = select(mask_from_bits<Isa>(bits[j] >> (v * width)), x, V(-infinity));
-        x.store(at);
-        top[v] = max(x, top[v]);
-      });
-    }
+      for (std::int64_t i = 0; i < keys * ld; i += width) (V::load(s + i) * V(a_.scale)).store(s + i);
+    if (a_.bias && products_) add_bias(k0, keys, s);
+    if (a_.inlined != nullptr && !a_.score->wide) return adjust_inlined(k0, keys, bits, top, s);
+    const auto take = [&](std::int64_t first, int count, const auto& rows) {
+      V largest[Vectors];  // in registers
+      unroll<Vectors>([&](auto v) { largest[v] = top[v]; });
+      for (int r = 0; r < count; ++r) {
+        float buffer[scalar::TileProgram::max_lanes];
+        const float* row = rows(r, buffer);
+        unroll<Vectors>([&](auto v) __attribute__((always_inline)) {
+          V x = V::load(row + v * width) * V(log2e);
+          if (bits != nullptr) x = select(mask_from_bits<Isa>(bits[first + r] >> (v * width)), x, V(-infinity));
+          x.store(s + (first + r) * ld + v * width);
+          largest[v] = max(x, largest[v]);
+        });
+      }
+      unroll<Vectors>([&](auto v) { top[v] = largest[v]; });
+    };
+    if (a_.score == nullptr)
+      take(0, static_cast<int>(keys), [&](std::int64_t r, float*) { return s + r * ld; });
+    else  // for all lanes, so that the scores need not be copied
+      score_rows<Isa>(
+          *a_.score, s, ld, b_, h_, q0_, ld, k0, keys, w_.score, {w_.q, ld, k_, a_.k.strides[2]}, ready,
+          [&](std::int64_t first, int count, std::int64_t, int, const auto& rows) { take(first, count, rows); });
   }
 
   /// What follows the bias in adjust(), by a function that was compiled for it (inlined_score.hpp).
-  void adjust_inlined(std::int64_t k0, std::int64_t keys, const std::uint64_t* bits, V (&top)[Vectors]) {
+  void adjust_inlined(std::int64_t k0, std::int64_t keys, const std::uint64_t* bits, V (&top)[Vectors], float* s) {
     float largest[ld];
     unroll<Vectors>([&](auto v) { top[v].store(largest + v * width); });
-    a_.inlined({a_.score, w_.s, ld, b_, h_, q0_, k0, keys, bits, largest});
+    a_.inlined({a_.score, s, ld, b_, h_, q0_, k0, keys, bits, largest});
     unroll<Vectors>([&](auto v) { top[v] = V::load(largest + v * width); });
   }
 
-  void add_bias(std::int64_t k0, std::int64_t keys) {
+  void add_bias(std::int64_t k0, std::int64_t keys, float* scores) {
     const auto& s = a_.bias.strides;
     const float* at = a_.bias.template as<const float>() + b_ * s[0] + h_ * s[1] + q0_ * s[2] + k0 * s[3];
     if (s[2] == 0) {  // one number for all queries
       for (std::int64_t j = 0; j < keys; ++j) {
         const V x(at[j * s[3]]);
         unroll<Vectors>([&](auto v) {
-          float* to = w_.s + j * ld + v * width;
+          float* to = scores + j * ld + v * width;
           (V::load(to) + x).store(to);
         });
       }
@@ -246,7 +273,7 @@ class AttentionStrip {
         unroll<Vectors>([&](auto v) {
           const std::int64_t left = count_ - v * width;
           const float* from = at + v * width + j * s[3];
-          float* to = w_.s + j * ld + v * width;
+          float* to = scores + j * ld + v * width;
           if (left >= width)
             (V::load(to) + V::load(from)).store(to);
           else if (left > 0)
@@ -256,7 +283,7 @@ class AttentionStrip {
       return;
     }
     for (std::int64_t q = 0; q < count_; ++q)
-      for (std::int64_t j = 0; j < keys; ++j) w_.s[j * ld + q] += at[q * s[2] + j * s[3]];
+      for (std::int64_t j = 0; j < keys; ++j) scores[j * ld + q] += at[q * s[2] + j * s[3]];
   }
 
   /// Pᵀ = 2^(Sᵀ − maximum) in place, the running sum, and what earlier outputs are to be multiplied by.
@@ -299,8 +326,22 @@ class AttentionStrip {
     });
   }
 
-  /// Whether the values that not every query sees are finite numbers. Otherwise a weight of 0 must not meet them, for
-  /// 0·NaN is NaN. Without bits: of every value, as a score function hides keys too.
+  /// Of the strip's queries, before finish().
+  bool finite_outputs() const {
+    V zero[Vectors];
+    unroll<Vectors>([&](auto v) { zero[v] = V(0.0f); });
+    for (std::int64_t e = 0; e < values_; ++e)
+      unroll<Vectors>([&](auto v) {
+        const auto n = static_cast<int>(std::clamp<std::int64_t>(count_ - v * width, 0, width));
+        zero[v] = fma(V::load(w_.o + e * ld + v * width, n), V(0.0f), zero[v]);
+      });
+    bool finite = true;
+    unroll<Vectors>([&](auto v) { finite &= !any(zero[v] != V(0.0f)); });
+    return finite;
+  }
+
+  /// Whether the values that not every query sees are finite numbers. Without bits: every value, as a score function
+  /// hides keys too.
   bool finite(std::int64_t k0, std::int64_t keys, const std::uint64_t* bits) const {
     const std::uint64_t all = count_ == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count_) - 1;
     // Four rows at a time: each sum of zeros is a chain, and one chain alone would wait for every fma.
@@ -379,6 +420,7 @@ class AttentionStrip {
   const float *k_, *v_;
   Ahead k_ahead_, v_ahead_, q_ahead_, out_ahead_;  // taken a few rows at a time, so that few tiles take them all
   bool hooked_;
+  bool hides_ = false, exact_ = false;  // some weights may be 0 for values that must not be seen; care is taken of them
   bool raw_, products_;  // sums over features need queries without the scale; not every function needs q·k
 };
 

@@ -21,6 +21,7 @@ template <>
 struct Ops<avx2> : XsimdOps<xsimd::fma3<xsimd::avx2>> {
   using Mask = __m256;
   static constexpr int registers = 16;
+  static constexpr bool fuses = true;
 
   static Reg load_fours(const float* p, std::int64_t stride) {
     return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + stride), 1);

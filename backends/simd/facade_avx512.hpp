@@ -18,6 +18,7 @@ template <>
 struct Ops<avx512> : XsimdOps<xsimd::avx512bw> {
   using Mask = __mmask16;
   static constexpr int registers = 32;
+  static constexpr bool fuses = true;
 
   static Reg load_fours(const float* p, std::int64_t stride) {
     Reg r = _mm512_castps128_ps512(_mm_loadu_ps(p));
@@ -44,6 +45,10 @@ struct Ops<avx512> : XsimdOps<xsimd::avx512bw> {
   static Reg scale_or_flush(Reg p, Reg x) {
     return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, _mm512_set1_ps(-126.0f), _CMP_NLT_UQ), p, x);
   }
+  /// Which of sixteen intervals of [1.5, 6) x is in, by the lowest bit of its exponent and three of its fraction.
+  static __m512i interval(Reg x) { return _mm512_srli_epi32(_mm512_castps_si512(x), 20); }
+  /// table[i mod 16] in every lane.
+  static Reg pick(const float* table, __m512i i) { return _mm512_permutexvar_ps(i, _mm512_load_ps(table)); }
   static Reg split_exponent(Reg a, Reg& e) {
     const __m512i half = _mm512_set1_epi32(0x3f3504f3);  // √½
     const __m512i i = _mm512_sub_epi32(_mm512_castps_si512(a), half);

@@ -16,6 +16,7 @@ template <>
 struct Ops<neon64> : XsimdOps<xsimd::neon64> {
   using Mask = uint32x4_t;
   static constexpr int registers = 32;
+  static constexpr bool fuses = true;
 
   static Reg load_partial(const float* p, int n) {
     float lanes[4] = {};

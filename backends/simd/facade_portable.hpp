@@ -21,6 +21,7 @@ struct Ops<portable> {
   using Mask [[gnu::vector_size(16)]] = std::int32_t;
   static constexpr int width = 4;
   static constexpr int registers = 16;
+  static constexpr bool fuses = false;  // fma rounds twice
 
   static Reg set(float x) { return Reg{x, x, x, x}; }
   static Reg load(const float* p) {

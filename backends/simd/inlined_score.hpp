@@ -151,6 +151,8 @@ class StraightCode {
       return gather<I>(value<n.a, V>(elements), value<second, V>(elements));
     } else if constexpr (n.b < 0) {
       return Operations::template unary<n.op, n.type>(value<n.a, V>(elements));
+    } else if constexpr (n.op == Op::div && n.type == Type::number && node(n.b).op == Op::constant) {
+      return simd::divide(value<n.a, V>(elements).vec(), static_cast<float>(node(n.b).number()));
     } else if constexpr (n.c < 0) {
       return Operations::template binary<n.op, node(n.a).type>(value<n.a, V>(elements), value<n.b, V>(elements));
     } else {

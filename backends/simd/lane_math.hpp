@@ -7,7 +7,9 @@
 namespace treadle::simd {
 
 template <class Isa>
-struct VectorLaneMath : scalar::PlainMath<Isa> {
+struct VectorLaneMath {
+  static constexpr int unit = Vec<Isa>::width < 8 ? 8 : Vec<Isa>::width;
+
   template <class F>
   static void map(const float* x, float* out, int n, F f) {
     constexpr int width = Vec<Isa>::width;
@@ -30,12 +32,12 @@ struct VectorLaneMath : scalar::PlainMath<Isa> {
   static void sigmoid(const float* x, float* out, int n) {
     map(x, out, n, [](Vec<Isa> a) { return simd::sigmoid(a); });
   }
-  static void fma(const float* x, const float* y, const float* z, float* out, int n) {
+  static void divide(const float* x, float divisor, float* out, int n) {
+    map(x, out, n, [divisor](Vec<Isa> a) { return simd::divide(a, divisor); });
+  }
+  static void fma(const float* x, const float* y, const float* z, float* out) {
     using V = Vec<Isa>;
-    constexpr int width = V::width;
-    int i = 0;
-    for (; i + width <= n; i += width) simd::fma(V::load(x + i), V::load(y + i), V::load(z + i)).store(out + i);
-    if (i < n) simd::fma(V::load(x + i, n - i), V::load(y + i, n - i), V::load(z + i, n - i)).store(out + i, n - i);
+    for (int i = 0; i < unit; i += V::width) simd::fma(V::load(x + i), V::load(y + i), V::load(z + i)).store(out + i);
   }
 };
 

@@ -6,6 +6,7 @@
 
 #include <treadle/backends/kernel.hpp>
 #include <treadle/backends/simd/facade.hpp>
+#include <treadle/backends/simd/tanh_table.hpp>
 
 #include <limits>
 
@@ -19,6 +20,20 @@ Vec<Isa> polynomial(Vec<Isa> x, float c0, Rest... rest) {
   } else {
     return fma(x, polynomial(x, rest...), Vec<Isa>(c0));
   }
+}
+
+/// x / divisor, whose reciprocal must be a normal number; better than by an instruction that takes sixteen cycles. The
+/// quotient by the rounded reciprocal and one correction: rounded like a division (Markstein 1990) but where |x| is so
+/// small that the rest of the first quotient vanishes.
+template <class Isa>
+[[gnu::always_inline]] inline Vec<Isa> divide(Vec<Isa> x, float divisor) {
+  using V = Vec<Isa>;
+  constexpr float largest = std::numeric_limits<float>::max();
+  const float size = divisor < 0 ? -divisor : divisor;
+  if (!Ops<Isa>::fuses || !(size > 1e-30f && size < 1e30f)) return x / V(divisor);
+  const V reciprocal(1.0f / divisor), q = x * reciprocal;
+  const V rest = max(fma(q, V(-divisor), x), V(-largest));  // not NaN where q is infinite
+  return fma(rest, reciprocal, q);
 }
 
 /// eˣ: overflows to inf above 88.72, runs through the subnormals to 0, NaN stays. Cody and Waite's reduction, Cephes'
@@ -98,10 +113,20 @@ Vec<Isa> expm1_of_negative(Vec<Isa> x_in) {
   return fma(s, fma(p, r * r, r), s - V(1.0f));  // 2ⁿ(eʳ − 1) + (2ⁿ − 1)
 }
 
-/// Odd polynomial near 0 (Cephes), 1 − 2 / (e²ˣ + 1) elsewhere.
+/// With tables in registers: x · R(|x|), where R(a) = tanh(a) / a is a polynomial of degree 5 in a − base on each of
+/// sixteen intervals, narrow ones near 0. Everywhere else: odd polynomial near 0 (Cephes), 1 − 2 / (e²ˣ + 1) elsewhere.
 template <class Isa>
 Vec<Isa> tanh(Vec<Isa> x) {
   using V = Vec<Isa>;
+  if constexpr (requires(V v) { Ops<Isa>::interval(v.r); }) {
+    using namespace tanh_table;
+    const V inside = min(V(last), max(V(-last), x)), size = abs(inside);
+    const auto i = Ops<Isa>::interval(fma(size, V(scale), V(offset)).r);
+    const V u = size - V(Ops<Isa>::pick(base, i));
+    V p(Ops<Isa>::pick(coefficients[degree], i));
+    for (int k = degree - 1; k >= 0; --k) p = fma(p, u, V(Ops<Isa>::pick(coefficients[k], i)));
+    return inside * p;
+  }
   const V a = abs(x), s = x * x;
   const V p =
       polynomial(s, -3.33332819422e-1f, 1.33314422036e-1f, -5.37397155531e-2f, 2.06390887954e-2f, -5.70498872745e-3f);

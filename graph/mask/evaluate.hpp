@@ -34,9 +34,10 @@ void evaluate(const scalar::TileProgram& program, void* values, bool queries_rea
     for (int first = 0; first < keys; first += scalar::TileProgram::max_rows) {
       const int rows = std::min(scalar::TileProgram::max_rows, keys - first);
       engine.rows(first, rows, nullptr, 0, count);
+      const auto results = engine.results();
       for (int r = 0; r < rows; ++r) {
         std::int32_t buffer[Engine::max_lanes];
-        bits[k - k0 + first + r] = pack_truths<Tag>(engine.result(r, buffer), count);
+        bits[k - k0 + first + r] = pack_truths<Tag>(results(r, buffer), count);
       }
     }
   }

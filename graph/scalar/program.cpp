@@ -13,6 +13,30 @@ namespace {
 
 std::int32_t element_bytes(Type type) { return type == Type::integer ? 8 : 4; }
 
+/// Distances between positions, as many scores hold them, are one step instead of three: finds them, and says which
+/// nodes are no step of their own, as nobody else reads them.
+std::vector<bool> find_distances(TileProgram& program) {
+  const std::vector<Node>& nodes = program.nodes;
+  const auto at = [&](std::int32_t i) -> const Node& { return nodes[static_cast<std::size_t>(i)]; };
+  std::vector<int> readers(nodes.size());
+  for (const Node& n : nodes)
+    for (int j = 0; j < 3; ++j)
+      if (const int child = n.child(j); child >= 0) ++readers[static_cast<std::size_t>(child)];
+  std::vector<bool> absorbed(nodes.size());
+  program.distances.assign(nodes.size(), -1);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].op != Op::number || program.classes[i] != Class::both) continue;
+    const std::int32_t size = nodes[i].a;
+    if (at(size).op != Op::abs || at(at(size).a).op != Op::sub) continue;
+    const std::int32_t difference = at(size).a;
+    if (readers[static_cast<std::size_t>(size)] > 1 || readers[static_cast<std::size_t>(difference)] > 1) continue;
+    if ((nodes[i].uses & uses_feature) != 0) continue;
+    program.distances[i] = difference;
+    absorbed[static_cast<std::size_t>(size)] = absorbed[static_cast<std::size_t>(difference)] = true;
+  }
+  return absorbed;
+}
+
 /// Every node has its own place, but `both` nodes share registers: they are rows × lanes large.
 void place_values(TileProgram& program) {
   const std::size_t count = program.nodes.size();
@@ -23,6 +47,12 @@ void place_values(TileProgram& program) {
       if (const int child = program.nodes[i].child(j); child >= 0) last_use[static_cast<std::size_t>(child)] = i;
   }
   last_use[count - 1] = count;
+  for (std::size_t i = 0; i < count; ++i) {  // what a distance reads by itself
+    if (program.distances[i] < 0) continue;
+    const Node& n = program.nodes[static_cast<std::size_t>(program.distances[i])];
+    for (const std::int32_t child : {n.a, n.b})
+      last_use[static_cast<std::size_t>(child)] = std::max(last_use[static_cast<std::size_t>(child)], i);
+  }
   // What a sum's terms are made of is needed until the last feature.
   for (std::size_t i = 0; i < count; ++i)
     for (const std::int32_t part : program.body(static_cast<int>(i))) {
@@ -44,7 +74,10 @@ void place_values(TileProgram& program) {
       registers.pop_back();
     } else {
       program.offsets[i] = end;
-      const std::int32_t lanes = c == Class::constant ? 16 : TileProgram::max_lanes;
+      // A unit of constants; one more of keys, as sums compute whole units from any key on.
+      const std::int32_t lanes = c == Class::constant ? TileProgram::max_unit
+                                 : c == Class::k_only ? TileProgram::max_lanes + TileProgram::max_unit
+                                                      : TileProgram::max_lanes;
       end += bytes * lanes * (c == Class::both ? TileProgram::max_rows : 1);
     }
     for (int j = 0; j < 3; ++j) {
@@ -137,6 +170,13 @@ TileProgram compile(View view, int root, const Extents& extents, std::span<const
       slot->table.rank = rank;
     }
     program.tables.back() = static_cast<std::int32_t>(slot - program.slots.begin());
+  }
+  const std::vector<bool> absorbed = find_distances(program);
+  for (const Class c : {Class::constant, Class::q_only, Class::k_only, Class::both}) {
+    for (std::size_t i = 0; i < program.nodes.size(); ++i)
+      if (program.classes[i] == c && (program.nodes[i].uses & uses_feature) == 0 && !absorbed[i])
+        program.steps.push_back(static_cast<std::int32_t>(i));
+    program.step_ends[static_cast<std::size_t>(c) + 1] = static_cast<std::int32_t>(program.steps.size());
   }
   find_bodies(program);
   if (program.type() == Type::boolean)

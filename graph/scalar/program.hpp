@@ -5,6 +5,8 @@
 
 #include <treadle/graph/scalar/table.hpp>
 
+#include <array>
+
 namespace treadle::scalar {
 
 /// What a node may be: an integer in [lo, hi], a number in [number_lo, number_hi] (or NaN), a truth value.
@@ -25,7 +27,8 @@ constexpr Class class_of(const Node& n) {
 
 struct TileProgram {
   static constexpr int max_lanes = 64;  ///< queries of a tile, and keys whose k-only nodes are computed together
-  static constexpr int max_rows = 8;    ///< keys whose `both` nodes are computed together
+  static constexpr int max_rows = 16;   ///< keys whose `both` nodes are computed together
+  static constexpr int max_unit = 16;   ///< lanes that an evaluator may compute together
 
   struct Slot {
     std::string_view name(const std::vector<char>& all) const {
@@ -35,8 +38,11 @@ struct TileProgram {
     BoundTable table;
   };
 
-  std::vector<Node> nodes;     ///< what the root reaches; children precede parents, the root is last
-  std::vector<Class> classes;  ///< of each node
+  std::vector<Node> nodes;                  ///< what the root reaches; children precede parents, the root is last
+  std::vector<Class> classes;               ///< of each node
+  std::vector<std::int32_t> distances;      ///< of each node number(abs(a − b)) of integers, a − b; −1 of others
+  std::vector<std::int32_t> steps;          ///< the nodes outside sums, class after class, children first
+  std::array<std::int32_t, 5> step_ends{};  ///< of classes, after a 0
   std::vector<std::int32_t>
       offsets;  ///< of each node's values, bytes into the workspace; registers of `both` are reused
   std::vector<std::int32_t> tables;     ///< of each node that reads one, into `slots`; −1 for other nodes
@@ -49,6 +55,11 @@ struct TileProgram {
   Extents extents;
   std::vector<Interval> scratch;  ///< of rebind
 
+  std::span<const std::int32_t> steps_of(Class c) const {
+    const auto first = static_cast<std::size_t>(step_ends[static_cast<std::size_t>(c)]);
+    return std::span(steps).subspan(first,
+                                    static_cast<std::size_t>(step_ends[static_cast<std::size_t>(c) + 1]) - first);
+  }
   int root() const { return static_cast<int>(nodes.size()) - 1; }
   Type type() const { return nodes.back().type; }
   View view() const { return {nodes, names}; }

@@ -1,9 +1,10 @@
 #pragma once
 // Runs a TileProgram over lanes of queries and rows of keys. A template, so that every ISA has its own copy.
 //
-// `Math` supplies exp, log, tanh, sqrt, sigmoid and fma on arrays of floats; `Int` is the lane type of integers, 32
-// bits unless the program is wide. Truth values are 32-bit lanes, 0 or −1. Loops run over whole arrays so that the
-// compiler vectorises them; values of lanes past the end are computed and ignored, so no operation may trap.
+// `Math` supplies exp, log, tanh, sqrt, sigmoid, division by a constant and fma on arrays of floats; `Int` is the lane
+// type of integers, 32 bits unless the program is wide. Truth values are 32-bit lanes, 0 or −1. Lanes are a multiple of
+// Math::unit, and loops have bodies of so many, so that the compiler turns them into straight vector code; values of
+// lanes past the end are computed and ignored, so no operation may trap.
 
 #include <treadle/graph/scalar/program.hpp>
 
@@ -17,6 +18,7 @@ namespace treadle::scalar {
 /// namespace std are inline and the linker would merge their copies.
 template <class Tag>
 struct PlainMath {
+  static constexpr int unit = TileProgram::max_unit;
   static void exp(const float* x, float* out, int n) {
     for (int i = 0; i < n; ++i) out[i] = __builtin_expf(x[i]);
   }
@@ -32,8 +34,12 @@ struct PlainMath {
   static void sigmoid(const float* x, float* out, int n) {
     for (int i = 0; i < n; ++i) out[i] = 1.0f / (1.0f + __builtin_expf(-x[i]));
   }
-  static void fma(const float* x, const float* y, const float* z, float* out, int n) {
-    for (int i = 0; i < n; ++i) out[i] = __builtin_fmaf(x[i], y[i], z[i]);
+  static void divide(const float* x, float divisor, float* out, int n) {
+    for (int i = 0; i < n; ++i) out[i] = x[i] / divisor;
+  }
+  /// One unit: out = x·y + z.
+  static void fma(const float* x, const float* y, const float* z, float* out) {
+    for (int i = 0; i < unit; ++i) out[i] = __builtin_fmaf(x[i], y[i], z[i]);
   }
 };
 
@@ -49,6 +55,8 @@ template <class Math, class Int>
 class TileEngine {
  public:
   static constexpr int max_lanes = TileProgram::max_lanes;
+  static constexpr int unit = Math::unit;
+  static_assert(unit <= TileProgram::max_unit);
 
   TileEngine(const TileProgram& program, void* workspace) : p_(program), values_(static_cast<std::byte*>(workspace)) {}
 
@@ -64,7 +72,7 @@ class TileEngine {
     lanes_ = padded(count);
     queries_ = count;
     if (ready) return;
-    run(Class::constant, 1, 1);
+    run(Class::constant, unit, 1);
     run(Class::q_only, lanes_, 1);
   }
 
@@ -75,8 +83,8 @@ class TileEngine {
     run(Class::k_only, padded(count), 1);
   }
 
-  /// The rest, for `count` keys, at most 8, from the `first`-th of keys(). `scores` (may be null) holds a row of `nq`
-  /// lanes for each.
+  /// The rest, for `count` keys, at most max_rows, from the `first`-th of keys(). `scores` (may be null) holds a row of
+  /// `nq` lanes for each.
   void rows(int first, int count, const float* scores, std::int64_t ld, int nq) {
     first_ = first;
     scores_ = scores;
@@ -85,18 +93,15 @@ class TileEngine {
     run(Class::both, lanes_, count);
   }
 
-  /// The root's lanes for row r of rows(); `buffer` of 64 lanes is used if they are all the same.
-  template <class T>
-  const T* result(int r, T* buffer) const {
-    return lanes_of<T>(operand(p_.root(), Class::both), r, lanes_, buffer);
-  }
-
-  /// Copies a row of results; not a call for the usual whole strips.
-  static void copy(const float* __restrict from, float* __restrict to, int count) {
-    if (from == to) return;  // the function is the score itself
-    int i = 0;
-    for (; i + 16 <= count; i += 16) std::memcpy(to + i, from + i, 64);
-    for (; i < count; ++i) to[i] = from[i];
+  /// The root's lanes for rows r of rows(), as results(r, buffer); the buffer of 64 lanes is used if they are all the
+  /// same.
+  auto results() const {
+    return [root = operand(p_.root(), Class::both), lanes = lanes_]<class T>(int r, T* buffer) -> const T* {
+      if (root.lanes) return at<T>(root, r);
+      const T v = *at<T>(root, r);
+      for (int l = 0; l < lanes; ++l) buffer[l] = v;
+      return buffer;
+    };
   }
 
   /// Bit j set where lane j of a row of truth values is.
@@ -115,6 +120,8 @@ class TileEngine {
 
   using Unsigned = std::make_unsigned_t<Int>;
   static Int to_int(Unsigned v) { return static_cast<Int>(v); }
+  static Int minus(Int a, Int b) { return to_int(static_cast<Unsigned>(a) - static_cast<Unsigned>(b)); }
+  static Int size(Int a) { return a < 0 ? minus(0, a) : a; }
   /// Integers rounded down, of lanes; by zero both give 0.
   static Int divide(Int a, Int b) {
     if constexpr (sizeof(Int) == 4) {
@@ -140,10 +147,11 @@ class TileEngine {
   struct Operand {
     const std::byte* base;
     std::int64_t row_bytes;
-    bool lanes;  // one value for each lane, or one for the whole row
+    bool lanes;             // one value for each lane, or one for the whole row
+    bool constant = false;  // one for all rows, and there are `unit` copies of it
   };
 
-  static int padded(int count) { return (count + 15) / 16 * 16; }
+  static int padded(int count) { return (count + unit - 1) / unit * unit; }
   static std::int64_t bytes_of(Type type) { return type == Type::integer ? sizeof(Int) : 4; }
 
   const Node& node(int i) const { return p_.nodes[static_cast<std::size_t>(i)]; }
@@ -155,11 +163,11 @@ class TileEngine {
     const std::int64_t bytes = bytes_of(node(i).type);
     // Whole strips of scores are read where they are.
     if (is_score(i) && nq_ == lanes_) return {reinterpret_cast<const std::byte*>(scores_), ld_ * 4, true};
-    if (c == Class::constant) return {place(i), 0, user == Class::constant};
+    if (c == Class::constant) return {place(i), 0, user == Class::constant, true};
     if (c == Class::k_only && user == Class::k_only) return {place(i) + shift_ * bytes, 0, true};
     if (user != Class::both || c == Class::q_only) return {place(i), 0, true};
     if (c == Class::k_only) return {place(i) + first_ * bytes, bytes, false};
-    return {place(i), bytes * max_lanes, true};
+    return {place(i), bytes * lanes_, true};
   }
 
   bool is_score(int i) const { return node(i).op == Op::score || node(i).op == Op::x; }
@@ -168,52 +176,78 @@ class TileEngine {
   static const T* at(const Operand& o, int r) {
     return reinterpret_cast<const T*>(o.base + r * o.row_bytes);
   }
+  /// One row of an operand, a unit at a time; what is the same for all lanes is one unit that is read again and again.
   template <class T>
-  static const T* lanes_of(const Operand& o, int r, int lanes, T* buffer) {
-    if (o.lanes) return at<T>(o, r);
-    const T v = *at<T>(o, r);
-    for (int i = 0; i < lanes; ++i) buffer[i] = v;
-    return buffer;
+  struct Row {
+    const T* first;
+    std::ptrdiff_t step;  // from one unit to the next: 0 to stay at the first
+    T copies[unit];
+
+    Row(const Operand& o, int r) : first(at<T>(o, r)), step(o.lanes ? unit : 0) {
+      if (o.lanes || o.constant) return;
+      const T v = *first;
+      for (int i = 0; i < unit; ++i) copies[i] = v;
+      first = copies;
+    }
+    Row(const Row&) = delete;
+    Row& operator=(const Row&) = delete;
+    T lane(int l) const { return step != 0 ? first[l] : *first; }
+  };
+
+  /// Rows that follow each other without a gap are one long row.
+  template <class T>
+  bool joined(const Operand& o, int lanes) const {
+    return (o.constant && !o.lanes) || (o.lanes && o.row_bytes == lanes * static_cast<std::int64_t>(sizeof(T)));
+  }
+  static void join(int& lanes, int& rows) {
+    lanes *= rows;
+    rows = 1;
   }
 
   void run(Class c, int lanes, int rows) {
-    for (int i = 0; i <= p_.root(); ++i)
-      if (class_of(i) == c && (node(i).uses & uses_feature) == 0) step(i, c, lanes, rows);
+    for (const std::int32_t i : p_.steps_of(c)) step(i, c, lanes, rows);
   }
 
   template <class R>
   R* out(int i, Class c, int r) const {
-    const std::int64_t at = c == Class::both ? r * max_lanes : c == Class::k_only ? shift_ : 0;
+    const std::int64_t at = c == Class::both ? r * lanes_ : c == Class::k_only ? shift_ : 0;
     return reinterpret_cast<R*>(place(i) + at * static_cast<std::int64_t>(sizeof(R)));
+  }
+
+  /// to[j] = f(j). A parameter, as compilers believe __restrict of these.
+  template <class R, class F>
+  static void one_unit(R* __restrict to, F f) {
+#pragma GCC unroll 1  // a loop is vectorised, its copies are not
+    for (int j = 0; j < unit; ++j) to[j] = f(j);
   }
 
   template <class A, class R, class F>
   void map1(int i, Class c, int lanes, int rows, F f) {
     const Operand x = operand(node(i).a, c);
+    if (joined<A>(x, lanes)) join(lanes, rows);
     for (int r = 0; r < rows; ++r) {
-      A buffer[max_lanes];
-      const A* a = lanes_of<A>(x, r, lanes, buffer);
-      R* __restrict o = out<R>(i, c, r);
-      for (int l = 0; l < lanes; ++l) o[l] = f(a[l]);
+      const Row<A> a(x, r);
+      const A* p = a.first;
+      R* o = out<R>(i, c, r);
+      for (int l = 0; l < lanes; l += unit, p += a.step) one_unit(o + l, [&](int j) { return f(p[j]); });
     }
   }
 
   template <class A, class R, class F>
   void map2(int i, Class c, int lanes, int rows, F f) {
-    const Operand x = operand(node(i).a, c), y = operand(node(i).b, c);
+    map2<A, R>(i, node(i), c, lanes, rows, f);
+  }
+  /// Of the operands of `n`.
+  template <class A, class R, class F>
+  void map2(int i, const Node& n, Class c, int lanes, int rows, F f) {
+    const Operand x = operand(n.a, c), y = operand(n.b, c);
+    if (joined<A>(x, lanes) && joined<A>(y, lanes)) join(lanes, rows);
     for (int r = 0; r < rows; ++r) {
-      const A* a = at<A>(x, r);
-      const A* b = at<A>(y, r);
-      R* __restrict o = out<R>(i, c, r);
-      if (x.lanes && y.lanes) {
-        for (int l = 0; l < lanes; ++l) o[l] = f(a[l], b[l]);
-      } else if (x.lanes) {
-        const A s = *b;
-        for (int l = 0; l < lanes; ++l) o[l] = f(a[l], s);
-      } else {
-        const A s = *a;
-        for (int l = 0; l < lanes; ++l) o[l] = f(s, b[l]);
-      }
+      const Row<A> a(x, r), b(y, r);
+      const A *p = a.first, *q = b.first;
+      R* o = out<R>(i, c, r);
+      for (int l = 0; l < lanes; l += unit, p += a.step, q += b.step)
+        one_unit(o + l, [&](int j) { return f(p[j], q[j]); });
     }
   }
 
@@ -221,31 +255,48 @@ class TileEngine {
   void select(int i, Class c, int lanes, int rows) {
     const Operand w = operand(node(i).a, c), x = operand(node(i).b, c), y = operand(node(i).c, c);
     for (int r = 0; r < rows; ++r) {
-      std::int32_t truths[max_lanes];
-      T as[max_lanes], bs[max_lanes];
-      const std::int32_t* t = lanes_of<std::int32_t>(w, r, lanes, truths);
-      const T* a = lanes_of<T>(x, r, lanes, as);
-      const T* b = lanes_of<T>(y, r, lanes, bs);
-      T* __restrict o = out<T>(i, c, r);
-      for (int l = 0; l < lanes; ++l) o[l] = t[l] ? a[l] : b[l];
+      const Row<std::int32_t> truths(w, r);
+      const Row<T> a(x, r), b(y, r);
+      const std::int32_t* t = truths.first;
+      const T *p = a.first, *q = b.first;
+      T* o = out<T>(i, c, r);
+      for (int l = 0; l < lanes; l += unit, t += truths.step, p += a.step, q += b.step)
+        one_unit(o + l, [&](int j) { return t[j] ? p[j] : q[j]; });
     }
   }
 
+  /// f(from, to, count)
   template <class F>
   void math(int i, Class c, int lanes, int rows, F f) {
     const Operand x = operand(node(i).a, c);
+    if (joined<float>(x, lanes)) join(lanes, rows);
     for (int r = 0; r < rows; ++r) {
-      float buffer[max_lanes];
-      f(lanes_of<float>(x, r, lanes, buffer), out<float>(i, c, r), lanes);
+      float* o = out<float>(i, c, r);
+      if (x.lanes) {
+        f(at<float>(x, r), o, lanes);
+      } else {
+        const Row<float> a(x, r);
+        for (int l = 0; l < lanes; l += unit) f(a.first, o + l, unit);
+      }
     }
+  }
+
+  void divide_numbers(int i, Class c, int lanes, int rows) {
+    const Node& divisor = node(node(i).b);
+    if (divisor.op != Op::constant)
+      return map2<float, float>(i, c, lanes, rows, [](float a, float b) { return a / b; });
+    const auto by = static_cast<float>(divisor.number());
+    math(i, c, lanes, rows, [by](const float* x, float* to, int n) { Math::divide(x, by, to, n); });
   }
 
   void fused(int i, Class c, int lanes, int rows) {
     const Operand x = operand(node(i).a, c), y = operand(node(i).b, c), z = operand(node(i).c, c);
+    if (joined<float>(x, lanes) && joined<float>(y, lanes) && joined<float>(z, lanes)) join(lanes, rows);
     for (int r = 0; r < rows; ++r) {
-      float xs[max_lanes], ys[max_lanes], zs[max_lanes];
-      Math::fma(lanes_of<float>(x, r, lanes, xs), lanes_of<float>(y, r, lanes, ys), lanes_of<float>(z, r, lanes, zs),
-                out<float>(i, c, r), lanes);
+      const Row<float> a(x, r), b(y, r), d(z, r);
+      const float *p = a.first, *q = b.first, *s = d.first;
+      float* o = out<float>(i, c, r);
+      for (int l = 0; l < lanes; l += unit, o += unit, p += a.step, q += b.step, s += d.step) Math::fma(p, q, s, o);
     }
   }
 
@@ -279,10 +330,14 @@ class TileEngine {
       std::memcpy(o, out<T>(i, c, r - 1), static_cast<std::size_t>(lanes) * sizeof(T));
       return;
     }
-    Int xs[max_lanes], ys[max_lanes];
-    const Int* a = lanes_of<Int>(x, r, lanes, xs);
-    const Int* b = lanes_of<Int>(y, r, lanes, ys);
-    for (int l = 0; l < lanes; ++l) o[l] = l > 0 && a[l] == a[l - 1] && b[l] == b[l - 1] ? o[l - 1] : read(a[l], b[l]);
+    const Row<Int> a(x, r), b(y, r);
+    Int last_a = 0, last_b = 0;
+    for (int l = 0; l < lanes; ++l) {
+      const Int at_a = a.lane(l), at_b = b.lane(l);
+      o[l] = l > 0 && at_a == last_a && at_b == last_b ? o[l - 1] : read(at_a, at_b);
+      last_a = at_a;
+      last_b = at_b;
+    }
   }
 
   /// One feature of each query, 0 past the last query and outside the features.
@@ -315,9 +370,8 @@ class TileEngine {
     };
     for (int r = 0; r < rows; ++r) {
       float* o = out<float>(i, c, r);
-      Int buffer[max_lanes];
-      const Int* feature = lanes_of<Int>(index, r, lanes, buffer);
-      for (int l = 0; l < lanes; ++l) o[l] = value(c == Class::both ? first_ + r : shift_ + l, feature[l]);
+      const Row<Int> feature(index, r);
+      for (int l = 0; l < lanes; ++l) o[l] = value(c == Class::both ? first_ + r : shift_ + l, feature.lane(l));
     }
   }
 
@@ -335,7 +389,7 @@ class TileEngine {
       for (const std::int32_t part : p_.body(i)) {
         if (product && part == term) continue;
         switch (class_of(part)) {
-          case Class::constant: step(part, Class::constant, 1, 1); break;
+          case Class::constant: step(part, Class::constant, unit, 1); break;
           case Class::q_only: step(part, Class::q_only, lanes_, 1); break;
           case Class::k_only: step(part, Class::k_only, c == Class::both ? rows : lanes, 1); break;
           case Class::both: step(part, Class::both, lanes, rows); break;
@@ -345,12 +399,12 @@ class TileEngine {
       const Operand x = operand(product ? node(term).a : term, c), y = operand(product ? node(term).b : term, c);
       for (int r = 0; r < rows; ++r) {
         float* o = out<float>(i, c, r);
-        float xs[max_lanes], ys[max_lanes];
-        const float* a = lanes_of<float>(x, r, lanes, xs);
+        const Row<float> a(x, r), b(y, r);
         if (product) {
-          Math::fma(a, lanes_of<float>(y, r, lanes, ys), o, o, lanes);
+          const float *p = a.first, *q = b.first;
+          for (int l = 0; l < lanes; l += unit, o += unit, p += a.step, q += b.step) Math::fma(p, q, o, o);
         } else {
-          for (int l = 0; l < lanes; ++l) o[l] += a[l];
+          for (int l = 0; l < lanes; ++l) o[l] += a.lane(l);
         }
       }
     }
@@ -399,7 +453,11 @@ class TileEngine {
       case Op::query_value: return query_values(i, c, lanes, rows);
       case Op::key_value: return key_values(i, c, lanes, rows);
       case Op::sum: return sum(i, c, lanes, rows);
-      case Op::number: return map1<Int, float>(i, c, lanes, rows, [](Int a) { return static_cast<float>(a); });
+      case Op::number:
+        if (const std::int32_t difference = p_.distances[static_cast<std::size_t>(i)]; difference >= 0)
+          return map2<Int, float>(i, node(difference), c, lanes, rows,
+                                  [](Int a, Int b) { return static_cast<float>(size(minus(a, b))); });
+        return map1<Int, float>(i, c, lanes, rows, [](Int a) { return static_cast<float>(a); });
       case Op::exp: return math(i, c, lanes, rows, Math::exp);
       case Op::log: return math(i, c, lanes, rows, Math::log);
       case Op::tanh: return math(i, c, lanes, rows, Math::tanh);
@@ -450,7 +508,7 @@ class TileEngine {
       case Op::add: return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return a + b; });
       case Op::sub: return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return a - b; });
       case Op::mul: return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return a * b; });
-      case Op::div: return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return a / b; });
+      case Op::div: return divide_numbers(i, c, lanes, rows);
       case Op::min: return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return b < a ? b : a; });
       case Op::max: return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return a < b ? b : a; });
       default: return;  // compile() refuses the rest
@@ -462,12 +520,10 @@ class TileEngine {
     using U = Unsigned;
     switch (node(i).op) {
       case Op::neg: return map1<T, T>(i, c, lanes, rows, [](T a) { return to_int(U{0} - static_cast<U>(a)); });
-      case Op::abs:
-        return map1<T, T>(i, c, lanes, rows, [](T a) { return a < 0 ? to_int(U{0} - static_cast<U>(a)) : a; });
+      case Op::abs: return map1<T, T>(i, c, lanes, rows, [](T a) { return size(a); });
       case Op::add:
         return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return to_int(static_cast<U>(a) + static_cast<U>(b)); });
-      case Op::sub:
-        return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return to_int(static_cast<U>(a) - static_cast<U>(b)); });
+      case Op::sub: return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return minus(a, b); });
       case Op::mul:
         return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return to_int(static_cast<U>(a) * static_cast<U>(b)); });
       case Op::min: return map2<T, T>(i, c, lanes, rows, [](T a, T b) { return b < a ? b : a; });
