@@ -30,19 +30,20 @@ constexpr std::vector<scalar::Pool> score_functions(GraphView g) {
   return found;
 }
 
-/// The Index-th of them for model M, as constants: the code's template argument.
+/// The Index-th of them for model M, as constants: the code's template argument. Of the graph as declared: no pass
+/// changes a score function, and the passes need not be evaluated for every ISA.
 template <class M, std::size_t Index>
 struct FrozenScore {
-  static constexpr std::size_t node_count = score_functions(M::optimised.view())[Index].nodes.size();
-  static constexpr std::size_t name_chars = score_functions(M::optimised.view())[Index].names.size();
+  static constexpr std::size_t node_count = score_functions(M::source.view())[Index].nodes.size();
+  static constexpr std::size_t name_chars = score_functions(M::source.view())[Index].names.size();
   static constexpr auto nodes = [] {
-    const scalar::Pool pool = score_functions(M::optimised.view())[Index];
+    const scalar::Pool pool = score_functions(M::source.view())[Index];
     std::array<scalar::Node, node_count> a{};
     for (std::size_t i = 0; i < node_count; ++i) a[i] = pool.nodes[i];
     return a;
   }();
   static constexpr auto names = [] {
-    const scalar::Pool pool = score_functions(M::optimised.view())[Index];
+    const scalar::Pool pool = score_functions(M::source.view())[Index];
     std::array<char, name_chars> a{};
     for (std::size_t i = 0; i < name_chars; ++i) a[i] = pool.names[i];
     return a;
@@ -51,7 +52,7 @@ struct FrozenScore {
 
 namespace detail {
 template <class M>
-inline constexpr std::size_t score_count = score_functions(M::optimised.view()).size();
+inline constexpr std::size_t score_count = score_functions(M::source.view()).size();
 
 template <class Isa, class M>
 constexpr auto entries_of() {

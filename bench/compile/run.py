@@ -4,12 +4,14 @@
 Prints a table, and writes JSON next to it with --json FILE. CPU seconds of the compiler (user + system), the median of
 --rounds rounds, and the most memory that it had; compilers and sizes take turns, so that a busy machine disturbs all of
 them alike. The empty file has the includes alone. Growth per layer: the slope between the first and the last number of
-layers. Then the longest symbol of those objects, and the size of the largest model as a stripped program.
+layers. A file with one model under treadle_add_model is compiled once for each ISA: the sum stands apart. Then the longest
+symbol of those objects, and the size of the largest model as a stripped program.
 """
 import argparse
 import json
 import os
 import pathlib
+import platform
 import re
 import shutil
 import statistics
@@ -28,6 +30,33 @@ def exported_limits():
     if missing:
         sys.exit(f"run.py: no TREADLE_CONSTEXPR_{missing[0]} in cmake/options.cmake")
     return {n: m.group(1).replace('"', "").replace(";", " ").split() for n, m in found.items()}
+
+
+def isa_flags():
+    """Of every ISA that treadle_add_model compiles for on this machine."""
+    text = (ROOT / "cmake" / "isa.cmake").read_text()
+    isas = ("portable", "avx2", "avx512") if platform.machine() in ("x86_64", "AMD64") else ("portable", "neon64")
+    found = {i: re.search(rf"set\(treadle_isa_flags_{i}\s+([^)]*)\)", text) for i in isas}
+    missing = [i for i, m in found.items() if not m]
+    if missing:
+        sys.exit(f"run.py: no treadle_isa_flags_{missing[0]} in cmake/isa.cmake")
+    return {i: m.group(1).replace('"', "").split() for i, m in found.items()}
+
+
+def per_isa(compiler, flags, include, folder):
+    """CPU seconds for one model, all ISAs together, and the most memory of one compiler in MB."""
+    source = os.path.join(folder, "scored.cpp")
+    pathlib.Path(source).write_text(f'''#include "{pathlib.Path(__file__).with_name("scored.hpp")}"
+#include <treadle/backends/simd/model_table.hpp>
+namespace treadle::kernel {{
+extern const ModelTable TREADLE_ISA_TABLE;
+constinit const ModelTable TREADLE_ISA_TABLE = simd::model_table<simd::TREADLE_ISA_TAG, scored::Scored>();
+}}
+''')
+    runs = [compiled([compiler, "-std=c++20", "-O2", "-ffp-contract=off", "-fno-math-errno", f"-I{include}", *flags, *own,
+                      f"-DTREADLE_ISA_TAG={isa}", f"-DTREADLE_ISA_TABLE=table_{isa}", "-c", "-o", os.path.join(folder, "isa.o"), source])
+            for isa, own in isa_flags().items()]
+    return sum(time for time, _ in runs), max(most for _, most in runs)
 
 
 def compiled(command):
@@ -75,7 +104,8 @@ def main():
     compilers = {"g++": limits["GNU"], "clang++-19": limits["CLANG"]}
     compilers = {c: flags for c, flags in compilers.items() if shutil.which(c)}
     cases = [("includes", 0)] + [("repeat", n) for n in layers] + [("unrolled", n) for n in layers]
-    times = {(c, case): [] for c in compilers for case in cases}
+    isas = ("one model for each ISA", 0)
+    times = {(c, case): [] for c in compilers for case in [*cases, isas]}
     memory, symbols, sizes = {}, {}, {}
     folder = tempfile.TemporaryDirectory()
     for round_ in range(options.rounds):
@@ -97,16 +127,21 @@ def main():
                     size = stripped_bytes(compiler, file, library, folder.name)
                     sizes[compiler] = max(sizes.get(compiler, 0), size)
 
+            print(f"round {round_ + 1}: {compiler} {isas[0]}", file=sys.stderr, flush=True)
+            time, most = per_isa(compiler, flags, include, folder.name)
+            times[compiler, isas].append(time)
+            memory[compiler] = max(memory.get(compiler, 0), most)
+
     rows = []
     print("| file | " + " | ".join(compilers) + " |\n|---|" + "---|" * len(compilers))
-    for kind, n in cases:
+    for kind, n in [*cases, isas]:
         cells = []
         for c in compilers:
             t = times[c, (kind, n)]
             rows.append({"compiler": c, "kind": kind, "layers": n, "median_s": statistics.median(t), "least_s": min(t),
                          "most_s": max(t)})
             cells.append(f"{statistics.median(t):.2f} s")
-        print(f"| {kind}{f', {n} layers' if n else ' alone'} | " + " | ".join(cells) + " |")
+        print(f"| {kind}{f', {n} layers' if n else ' alone' if kind == 'includes' else ''} | " + " | ".join(cells) + " |")
     for kind in ("repeat", "unrolled"):
         cells = []
         for c in compilers:

@@ -2,6 +2,11 @@
 
 #include "support.hpp"
 
+#include <treadle/graph/scalar/parse.hpp>
+#include <treadle/graph/scalar/program.hpp>
+
+#include <string>
+
 using namespace kernel_test;
 
 namespace {
@@ -252,6 +257,39 @@ BOOST_AUTO_TEST_CASE(math_errors_in_ulps) {
     BOOST_TEST((out.at({0, 0}) == infinity && out.at({0, 1}) == 0.0f && std::isnan(out.at({0, 2}))));
     run(t->elementwise, {x.view, out.view, U::softcap, 30.0f});
     BOOST_TEST((out.at({0, 0}) == 30.0f && out.at({0, 1}) == -30.0f && std::isnan(out.at({0, 2}))));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(division_by_a_constant_is_rounded_like_a_division) {
+  constexpr Index n = 20000;
+  for (const char* divisor : {"20.0", "3.0", "0.7", "-13.0", "1e20", "1e35"}) {
+    scalar::Pool pool;
+    const auto parsed = scalar::parse(pool, std::string("score / ") + divisor);
+    const scalar::TileProgram program = scalar::compile(pool, parsed.root, {});
+    const float by = std::stof(divisor);
+    Tensor x({1, n}), out({1, n});
+    x.normal(7).each([](float& v) { v *= 100; });
+    x.at({0, 0}) = infinity;
+    x.at({0, 1}) = -infinity;
+    x.at({0, 2}) = 0.0f;
+    for (const Table* t : tables()) {
+      run(t->map, {x.view, out.view, &program});
+      bool same = true;
+      for (Index i = 0; i < n; ++i) same &= out.at({0, i}) == x.at({0, i}) / by;
+      BOOST_TEST(same, t->isa << " / " << divisor);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(tanh_stays_within_one) {
+  constexpr Index n = 100000;
+  Tensor x({1, n}), out({1, n});
+  for (Index i = 0; i < n; ++i) x.at({0, i}) = 7.5f + 2e-5f * static_cast<float>(i);
+  for (const Table* t : tables()) {
+    run(t->elementwise, {x.view, out.view, kernel::Unary::tanh, 1.0f});
+    float most = 0;
+    for (Index i = 0; i < n; ++i) most = std::max(most, out.at({0, i}));
+    BOOST_TEST(most == 1.0f, t->isa);
   }
 }
 
