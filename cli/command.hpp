@@ -19,6 +19,7 @@ Command add_explain(CLI::App& app);
 Command add_backends(CLI::App& app);
 Command add_peak(CLI::App& app);
 Command add_run(CLI::App& app);
+Command add_heatmap(CLI::App& app);
 Command add_tokenize(CLI::App& app);  // this and the next where the tokenizers are built
 Command add_embed(CLI::App& app);
 Command add_generate(CLI::App& app);

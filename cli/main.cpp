@@ -87,7 +87,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer("`treadle COMMAND --help` shows the options of a command.");
   const std::vector<Command> commands = {add_compare(app),  add_verify(app), add_explain(app), add_backends(app),
-                                         add_peak(app),     add_run(app),
+                                         add_peak(app),     add_run(app),    add_heatmap(app),
 #ifdef TREADLE_TEXT
                                          add_tokenize(app), add_embed(app),  add_generate(app)
 #endif

@@ -5,7 +5,7 @@ say() { printf '== %s\n' "$*" >&2; }
 # What every build needs; a compiler and git are expected.
 build_packages=(g++ binutils cmake ninja-build libxtensor-dev libxsimd-dev libtbb-dev libboost-test-dev libbenchmark-dev
   nlohmann-json3-dev libcli11-dev libfmt-dev libzip-dev libicu-dev
-  libsentencepiece-dev libjs-chart.js)
+  libsentencepiece-dev libjs-chart.js libpng-dev)
 # What only the checks need.
 check_packages=(clang-format-19 python3)
 full_packages=(clang-19 clang-tidy-19 libclang-rt-19-dev ccache chromium)
