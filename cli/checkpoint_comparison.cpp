@@ -1,6 +1,7 @@
 #include "checkpoint_comparison.hpp"
 
 #include "arguments.hpp"
+#include "checkpoint_page.hpp"
 #include "checkpoint_runner.hpp"
 #include "json_rows.hpp"
 #include "lines.hpp"
@@ -8,6 +9,7 @@
 #include "perplexity.hpp"
 
 #include <treadle/backends/error.hpp>
+#include <treadle/backends/trace.hpp>
 #include <treadle/io/file.hpp>
 #include <treadle/io/json.hpp>
 #include <treadle/io/text/tokenizer.hpp>
@@ -142,20 +144,18 @@ Json to_json_row(const CheckpointRow& r) {
           {"rank_correlation", r.rank_correlation}};
 }
 
-void write_files(const CheckpointPlan& plan, const std::vector<CheckpointRow>& rows) {
-  if (!plan.json.empty()) {
-    Json j = report_head(machine(), plan.seed, date());
-    j["checkpoint"] = fs::path(plan.folder).filename().string();
-    j["text"] = fs::path(plan.text).filename().string();
-    j["rows"] = Json::array();
-    for (const CheckpointRow& r : rows) j["rows"].push_back(to_json_row(r));
-    replace_file(plan.json, j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
-  }
-  if (!plan.csv.empty()) {
-    std::string text = csv_names(to_json_row({}));
-    for (const CheckpointRow& r : rows) text += csv_values(to_json_row(r));
-    replace_file(plan.csv, text);
-  }
+/// The page comes with the last row.
+void write_files(const CheckpointPlan& plan, const std::vector<CheckpointRow>& rows, bool last) {
+  Json j = report_head(machine(), plan.seed, date());
+  j["checkpoint"] = fs::path(plan.folder).filename().string();
+  j["text"] = fs::path(plan.text).filename().string();
+  j["rows"] = Json::array();
+  for (const CheckpointRow& r : rows) j["rows"].push_back(to_json_row(r));
+  std::string csv = csv_names(to_json_row({}));
+  for (const CheckpointRow& r : rows) csv += csv_values(to_json_row(r));
+  if (!plan.json.empty()) replace_file(plan.json, j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  if (!plan.csv.empty()) replace_file(plan.csv, csv);
+  if (!plan.html.empty() && last) replace_file(plan.html, checkpoint_page(plan, j, csv));
 }
 
 void print_row(const CheckpointRow& r) {
@@ -187,6 +187,10 @@ void compare_encoder(const CheckpointPlan& plan, SharedCheckpoint& checkpoint) {
   std::vector<Runner> runners;
   for (const Variant& v : variants) {
     table.progress(fmt::format("binding {}", v.name));
+    if (plan.bind.trace != nullptr) {
+      plan.bind.trace->pause();
+      plan.bind.trace->label(v.name);
+    }
     runners.emplace_back(checkpoint, v, options);
     runners.back().bind(batch, passages.tokens, last, results);
     runners.back().run(batch_of(passages, 0, batch), results);  // the first run warms the caches
@@ -230,6 +234,11 @@ void compare_encoder(const CheckpointPlan& plan, SharedCheckpoint& checkpoint) {
     r.tokens_per_second = static_cast<double>(batch * passages.tokens) / r.median_ms * 1e3;
     r.time_over_dense = median_ratio(times[i], times[0]);
     r.planned_bytes = static_cast<std::int64_t>(runners[i].model().planned_bytes());
+    if (plan.bind.trace != nullptr) {
+      plan.bind.trace->resume();
+      runners[i].run(batch_of(passages, 0, batch), results);
+      plan.bind.trace->pause();
+    }
 
     Results layers;
     Runner whole(checkpoint, variants[i], options);
@@ -252,7 +261,7 @@ void compare_encoder(const CheckpointPlan& plan, SharedCheckpoint& checkpoint) {
     rows.push_back(r);
     table.clear_progress();
     print_row(r);
-    write_files(plan, rows);
+    write_files(plan, rows, i + 1 == variants.size());
   }
   const Machine m = machine();
   fmt::print(
@@ -261,7 +270,7 @@ void compare_encoder(const CheckpointPlan& plan, SharedCheckpoint& checkpoint) {
       "hidden states, passage vectors, and the order of all pairs' cosines, against dense attention.\n",
       m.cpu, rows[0].backend, rows[0].isa, rows[0].threads, rows[0].threads == 1 ? "" : "s", compiler(), commit(),
       batch);
-  for (const std::string& path : {plan.json, plan.csv})
+  for (const std::string& path : {plan.json, plan.csv, plan.html})
     if (!path.empty()) fmt::print("Wrote {}\n", path);
 }
 

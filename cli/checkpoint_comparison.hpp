@@ -22,7 +22,7 @@ struct CheckpointPlan {
   bool quick = false;             ///< fewer passages
   BindOptions bind;
   std::uint64_t seed = 1;
-  std::string json, csv;
+  std::string json, csv, html;
 };
 
 /// One variant inside the checkpoint. Errors and cosines are against dense attention with the same weights.

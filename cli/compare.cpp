@@ -344,8 +344,15 @@ int run_checkpoint(const Typed& t) {
   check_outputs(t);
   p.json = t.json;
   p.csv = t.csv;
+  p.html = t.html;
+  std::optional<Trace> trace;
+  if (!t.trace.empty()) p.bind.trace = &trace.emplace();
   end_when_interrupted("\ntreadle compare: interrupted; the rows that were finished are kept\n");
   compare_checkpoint(p);
+  if (trace) {
+    replace_file(t.trace, trace->to_json());
+    fmt::print("Wrote {}\n", t.trace);
+  }
   return 0;
 }
 #endif

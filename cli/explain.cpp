@@ -2,7 +2,9 @@
 
 #include "arguments.hpp"
 #include "command.hpp"
+#include "explain_page.hpp"
 #include "explain_report.hpp"
+#include "page.hpp"
 #include "pass_savings.hpp"
 #include "report.hpp"
 
@@ -26,7 +28,7 @@ namespace treadle::cli {
 namespace {
 
 struct Typed {
-  std::string model, backend, isa, dims, format = "text", pass, output;
+  std::string model, backend, isa, dims, format = "text", pass, output, html, trace;
   bool before = false, after = false, passes = false;
 };
 
@@ -111,7 +113,8 @@ void write(const std::string& text, const std::string& output) {
 }
 
 int run_passes(const Typed& t) {
-  if (!t.model.empty() || !t.dims.empty() || t.before || t.after || !t.pass.empty() || t.format != "text")
+  if (!t.model.empty() || !t.dims.empty() || t.before || t.after || !t.pass.empty() || t.format != "text" ||
+      !t.html.empty() || !t.trace.empty())
     throw Error("--passes is about all example models: it goes with --backend, --isa and --output only");
   const ExplainOptions options = options_of(t);
   if (!t.output.empty()) require_writable(t.output);
@@ -129,7 +132,17 @@ int run(const Typed& t) {
   ExplainOptions options = options_of(t);
   const Graph graph = entry.build();
   options.dims = sizes_of(graph, t.dims);
-  if (!t.output.empty()) require_writable(t.output);
+  if (!t.html.empty() || !t.trace.empty()) {
+    if (t.before || t.after || !t.pass.empty() || t.format != "text")
+      throw Error(
+          "--html and --trace are about the whole model: leave out --before, --after, --pass and --format (the page "
+          "shows every stage, and has DOT and JSON to download)");
+    if (!t.html.empty() && (t.html == t.output || t.html == t.trace))
+      throw Error(fmt::format("two options name '{}': name two files", t.html));
+  }
+  for (const std::string& path : {t.output, t.html, t.trace})
+    if (!path.empty()) require_writable(path);
+  if (!t.html.empty()) require_charts();
 
   std::string text;
   if (t.before) {
@@ -140,6 +153,8 @@ int run(const Typed& t) {
     text = picture(optimise(graph), t.format, fmt::format("{}, after the passes", entry.name));
   } else {
     const Explanation e = explain(entry.name, entry.summary, graph, options);
+    if (!t.html.empty()) replace_file(t.html, to_html(e));
+    if (!t.trace.empty()) replace_file(t.trace, trace_of_run(e.last().graph, options));
     text = t.format == "json" ? to_json(e) : to_text(e, t.output.empty() && colours_wanted());
   }
   write(text, t.output);
@@ -166,6 +181,10 @@ Command add_explain(CLI::App& app) {
   sub->add_option("--isa", t.isa, "Instruction set, see `treadle backends` (the best that this CPU has)")
       ->type_name("NAME");
   sub->add_option("--output", t.output, "Write to a file instead of the screen")->type_name("FILE");
+  sub->add_option("--html", t.html, "Write a page too: every stage as a picture, savings, memory, kernels")
+      ->type_name("FILE");
+  sub->add_option("--trace", t.trace, "Run it on random inputs and write what ran when (Perfetto opens it)")
+      ->type_name("FILE");
   std::string list = "Models:\n";
   for (const models::Entry& e : models::all) list += fmt::format("  {:<20} {}\n", e.name, e.summary);
   sub->footer(list + "\ndocs/explain.md says what the columns mean.");

@@ -1,11 +1,13 @@
 #include "perplexity.hpp"
 
 #include "arguments.hpp"
+#include "checkpoint_page.hpp"
 #include "json_rows.hpp"
 #include "machine.hpp"
 #include "report.hpp"
 
 #include <treadle/backends/error.hpp>
+#include <treadle/backends/trace.hpp>
 #include <treadle/io/file.hpp>
 #include <treadle/io/json.hpp>
 #include <treadle/io/text/tokenizer.hpp>
@@ -82,20 +84,18 @@ Json to_json_row(const PerplexityRow& r) {
           {"layer_errors", r.layer_errors}};
 }
 
-void write_files(const CheckpointPlan& plan, const std::vector<PerplexityRow>& rows) {
-  if (!plan.json.empty()) {
-    Json j = report_head(machine(), plan.seed, date());
-    j["checkpoint"] = fs::path(plan.folder).filename().string();
-    j["text"] = fs::path(plan.text).filename().string();
-    j["rows"] = Json::array();
-    for (const PerplexityRow& r : rows) j["rows"].push_back(to_json_row(r));
-    replace_file(plan.json, j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
-  }
-  if (!plan.csv.empty()) {
-    std::string text = csv_names(to_json_row({}));
-    for (const PerplexityRow& r : rows) text += csv_values(to_json_row(r));
-    replace_file(plan.csv, text);
-  }
+/// The page comes with the last row.
+void write_files(const CheckpointPlan& plan, const std::vector<PerplexityRow>& rows, bool last) {
+  Json j = report_head(machine(), plan.seed, date());
+  j["checkpoint"] = fs::path(plan.folder).filename().string();
+  j["text"] = fs::path(plan.text).filename().string();
+  j["rows"] = Json::array();
+  for (const PerplexityRow& r : rows) j["rows"].push_back(to_json_row(r));
+  std::string csv = csv_names(to_json_row({}));
+  for (const PerplexityRow& r : rows) csv += csv_values(to_json_row(r));
+  if (!plan.json.empty()) replace_file(plan.json, j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  if (!plan.csv.empty()) replace_file(plan.csv, csv);
+  if (!plan.html.empty() && last) replace_file(plan.html, checkpoint_page(plan, j, csv));
 }
 
 void print_row(const PerplexityRow& r) {
@@ -169,6 +169,10 @@ void compare_language_model(const CheckpointPlan& plan, SharedCheckpoint& checkp
   std::vector<Runner> runners;
   for (const Variant& v : variants) {
     table.progress(fmt::format("binding {}", v.name));
+    if (plan.bind.trace != nullptr) {
+      plan.bind.trace->pause();
+      plan.bind.trace->label(v.name);
+    }
     runners.emplace_back(checkpoint, v, options);
     runners.back().bind(1, text.context, last, results);
     runners.back().run(text.of(text.windows.front()), results);  // the first run warms the caches
@@ -215,6 +219,13 @@ void compare_language_model(const CheckpointPlan& plan, SharedCheckpoint& checkp
     r.tokens_per_second = static_cast<double>(text.context) / r.median_ms * 1e3;
     r.time_over_dense = median_ratio(times[i], times[0]);
     r.planned_bytes = planned[i];
+    if (plan.bind.trace != nullptr) {
+      plan.bind.trace->label(variants[i].name);
+      runners[i].bind(1, text.context, last, results);
+      plan.bind.trace->resume();
+      runners[i].run(text.of(text.windows.front()), results);
+      plan.bind.trace->pause();
+    }
 
     Results layers;
     Runner whole(checkpoint, variants[i], options);
@@ -225,7 +236,7 @@ void compare_language_model(const CheckpointPlan& plan, SharedCheckpoint& checkp
     rows.push_back(r);
     table.clear_progress();
     print_row(r);
-    write_files(plan, rows);
+    write_files(plan, rows, i + 1 == variants.size());
   }
   const Machine m = machine();
   fmt::print(
@@ -234,7 +245,7 @@ void compare_language_model(const CheckpointPlan& plan, SharedCheckpoint& checkp
       "after the other.\n",
       m.cpu, rows[0].backend, rows[0].isa, rows[0].threads, rows[0].threads == 1 ? "" : "s", compiler(), commit(),
       counted);
-  for (const std::string& path : {plan.json, plan.csv})
+  for (const std::string& path : {plan.json, plan.csv, plan.html})
     if (!path.empty()) fmt::print("Wrote {}\n", path);
 }
 

@@ -2,8 +2,10 @@
 
 #include "arguments.hpp"
 #include "command.hpp"
+#include "report.hpp"
 
 #include <treadle/backends/error.hpp>
+#include <treadle/backends/trace.hpp>
 #include <treadle/io/npy.hpp>
 #include <treadle/io/npz.hpp>
 #include <treadle/models/architecture.hpp>
@@ -12,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace treadle::cli {
 
@@ -20,7 +23,7 @@ namespace fs = std::filesystem;
 namespace {
 
 struct Typed {
-  std::string checkpoint, inputs, output, backend = "tbb", isa;
+  std::string checkpoint, inputs, output, backend = "tbb", isa, trace;
   std::int64_t threads = 0;
   bool float64 = false;
 };
@@ -44,13 +47,23 @@ std::map<std::string, io::Tensor> read_inputs(const fs::path& folder) {
 
 int run(const Typed& t) {
   const std::string backend = parse_backend(t.backend), isa = parse_isa(t.isa);
+  if (!t.trace.empty()) {
+    if (backend == "reference") throw Error("backend 'reference' has no steps to trace: use simd or tbb");
+    require_writable(t.trace);
+  }
   auto inputs = read_inputs(t.inputs);
   models::LoadOptions options;
   for (const auto& input : inputs) options.given_inputs.push_back(input.first);
   const models::LoadedModel loaded = models::load_checkpoint(t.checkpoint, options);
-  BoundModel model =
-      loaded.bind({.backend = backend, .isa = isa, .threads = static_cast<int>(t.threads), .float64 = t.float64});
+  std::optional<Trace> trace;
+  if (!t.trace.empty()) trace.emplace().label(loaded.model_type);
+  BoundModel model = loaded.bind({.backend = backend,
+                                  .isa = isa,
+                                  .threads = static_cast<int>(t.threads),
+                                  .float64 = t.float64,
+                                  .trace = trace ? &*trace : nullptr});
   const auto results = models::run_model(model, loaded, std::move(inputs));
+  if (trace) replace_file(t.trace, trace->to_json());
   std::error_code code;
   fs::create_directories(t.output, code);
   if (code) throw Error(fmt::format("{}: cannot be made: {}", t.output, code.message()));
@@ -84,6 +97,8 @@ Command add_run(CLI::App& app) {
       ->check(CLI::Range(0, 4096))
       ->type_name("N");
   sub->add_flag("--float64", t.float64, "Compute in float64; reference only");
+  sub->add_option("--trace", t.trace, "Write what ran when, as Chrome trace events (Perfetto opens them)")
+      ->type_name("FILE");
   std::string types;
   for (const models::Architecture& a : models::architectures())
     types += fmt::format("\n  {:<12} {}", a.model_type, a.summary);

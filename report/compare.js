@@ -1,9 +1,10 @@
 // The page of `treadle compare`: time, memory, error, roofline, heads, masks, weights, table.
 'use strict';
 
-const variants = [...new Set(data.rows.map(r => r.variant))];
+const results = data.kind === 'compare' ? data.rows : [];
+const variants = [...new Set(results.map(r => r.variant))];
 const index_of = v => Math.max(0, variants.indexOf(v));
-const inputs = [...new Set(data.rows.map(r => r.input))];
+const inputs = [...new Set(results.map(r => r.input))];
 const growing = inputs.filter(i => new Set(data.rows.filter(r => r.input === i).map(r => r.length)).size > 1);
 const rows_of = (input, variant) => data.rows.filter(r => r.input === input && r.variant === variant).sort((a, b) => a.length - b.length);
 const shape_text = r => `batch ${r.batch}, ${r.heads} heads${r.kv_heads === r.heads ? '' : ` (${r.kv_heads} key heads)`} of ${r.head_dim}`;

@@ -3,7 +3,7 @@
 # looks for it when it writes a page.
 set(files ${CMAKE_SOURCE_DIR}/report/page.html ${CMAKE_SOURCE_DIR}/report/page.css)
 set(scripts)
-foreach(name IN ITEMS page weights explain compare)
+foreach(name IN ITEMS page weights explain checkpoint compare)
   list(APPEND scripts ${CMAKE_SOURCE_DIR}/report/${name}.js)
 endforeach()
 find_file(TREADLE_CHART_JS NAMES chart.min.js Chart.min.js chart.umd.js

@@ -118,7 +118,7 @@ function weights_section() {
   const current = () => unpack(m.layers[layer].heads[head]);
   const show = () => {
     const w = current();
-    title.textContent = `${m.name}, ${m.layers.length > 1 ? `${m.layers[layer].name || `layer ${layer}`}, ` : ''}head ${head}`;
+    title.textContent = `${m.name}, ${m.layers.length > 1 ? `layer ${m.layers[layer].name || layer}, ` : ''}head ${head}`;
     draw_map(big, m, w, at, p => { if (String(p) !== String(at)) { at = p; show(); } });
     lines.replaceChildren(draw_lines(m, w, at, colour(head)));
     const sum = at ? w[at[0] * m.keys.length + at[1]] : 0;

@@ -79,7 +79,26 @@ def pages(treadle, folder):
     made = [
         ("compare.html", ["compare", "--lengths", "128:1024", "--heads", "2", *few]),
         ("real values.html", ["compare", "--qkv", ROOT / "examples" / "data" / "minilm_layer2_512", *few]),
+        ("explain gpt.html", ["explain", "tiny_gpt"]),
+        ("explain written out.html", ["explain", "written_out"]),
+        ("explain encoder and decoder.html", ["explain", "encoder_decoder"]),
     ]
+    # A BERT with letters for words: its vocabulary is made here.
+    bert = folder / "bert"
+    bert.mkdir(exist_ok=True)
+    for file in ("config.json", "model.safetensors"):
+        shutil.copy(models / "bert" / file, bert)
+    letters = [c + x for x in "abcdefghijklmnopqrstuvwxyz" for c in ("", "##")]
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters]
+    words += [f"[unused{i}]" for i in range(len(words), 120)]
+    (bert / "vocab.txt").write_text("\n".join(words) + "\n")
+    text = folder / "a text \"of\" <b>letters.txt"
+    text.write_text(" ".join("abcdefghijklmnopqrstuvwxyz"[i * 7 % 26 :][: 1 + i % 5] for i in range(200)))
+    made.append(("checkpoint.html", ["compare", "--checkpoint", bert, "--text", text, "--tokens", "24", "--passages", "6",
+                                     "--variants", "window:8,8,linear,window:2,2"]))
+    perplexity = ROOT / "tests" / "data" / "perplexity"
+    made.append(("language model.html", ["compare", "--checkpoint", perplexity / "gpt2", "--text", perplexity / "text.txt",
+                                         "--tokens", "24", "--passages", "6", "--variants", "window:7,0,linear"]))
     for name, arguments in made:
         r = subprocess.run([treadle, *arguments, "--html", folder / name], capture_output=True, text=True)
         if r.returncode != 0:

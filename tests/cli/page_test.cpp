@@ -173,4 +173,56 @@ BOOST_AUTO_TEST_CASE(a_trace_has_the_last_run_of_each_variant) {
   BOOST_TEST(t["otherData"]["hardware_counters"].is_string());
 }
 
+BOOST_AUTO_TEST_CASE(a_checkpoint_has_a_page_of_its_own) {
+  const Folder f;
+  const std::string bert = std::string(TREADLE_TEST_DATA) + "/models/bert/";
+  for (const char* file : {"config.json", "model.safetensors"}) fs::copy_file(bert + file, f / file);
+  std::string words = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
+  for (char c = 'a'; c <= 'z'; ++c) words.append(1, c).append("\n##").append(1, c).append("\n");
+  for (int i = 57; i < 120; ++i) words.append("[unused").append(std::to_string(i)).append("]\n");
+  f.write("vocab.txt", words);
+  std::string text;
+  for (int i = 0; i < 200; ++i) text.append(1, static_cast<char>('a' + i * 7 % 26)).append(i % 3 == 0 ? " " : "");
+  f.write("text", text);
+  const Outcome o = run("compare --backend simd --checkpoint '" + f.path.string() + "' --text '" + f / "text" +
+                        "' --tokens 24 --passages 4 --variants window:2,2,linear --html '" + f / "p.html" +
+                        "' --json '" + f / "p.json" + "' --trace '" + f / "t.json" + "'");
+  BOOST_TEST_REQUIRE(o.code == 0, o.error);
+  const json d = data_of(read(f / "p.html"));
+  BOOST_TEST(d["kind"] == "checkpoint");
+  BOOST_TEST(d["rows"] == json::parse(read(f / "p.json"))["rows"]);
+  BOOST_TEST_REQUIRE(d["attention"].size() == 2u);  // linear attention has no weights of pairs
+  BOOST_TEST(d["attention"][0]["name"] == "dense: encoder self-attention");
+  BOOST_TEST(d["attention"][0]["layers"].size() == 2u);
+  BOOST_TEST(d["attention"][1]["name"] == "window:2,2: encoder self-attention");
+  BOOST_TEST(d["attention"][0]["queries"][0] == "[CLS]");
+  BOOST_TEST(has(read(f / "t.json"), "\"name\":\"window:2,2\""));
+}
+
+BOOST_AUTO_TEST_CASE(explain_has_a_page) {
+  const Folder f;
+  const Outcome o = run("explain written_out --backend simd --html '" + f / "p.html" + "' --trace '" + f / "t.json" +
+                        "' --output '" + f / "text" + "'");
+  BOOST_TEST_REQUIRE(o.code == 0, o.error);
+  const json d = data_of(read(f / "p.html"));
+  BOOST_TEST(d["kind"] == "explain");
+  BOOST_TEST_REQUIRE(d["stages"].size() > 5u);
+  const auto attentions = [&](const json& stage) {
+    int n = 0;
+    for (const json& node : stage["graph"]["nodes"]) n += node["op"] == "attention";
+    return n;
+  };
+  BOOST_TEST(attentions(d["stages"].front()) == 0);
+  BOOST_TEST(attentions(d["stages"].back()) > 0);
+  BOOST_TEST(!d["memory"]["buffers"].empty());
+  BOOST_TEST(has(d["files"]["dot_after"].get<std::string>(), "digraph"));
+  BOOST_TEST(has(read(f / "text"), "attention"));
+  BOOST_TEST(has(read(f / "t.json"), "\"cat\":\"attention\""));
+
+  check_refused("explain tiny_gpt --before --html '" + f / "x.html" + "'",
+                "--html and --trace are about the whole model");
+  check_refused("explain tiny_gpt --html '" + f / "no/x.html" + "'", "there is no folder");
+  check_refused("explain tiny_gpt --backend reference --trace '" + f / "x.json" + "'", "has no steps to trace");
+}
+
 BOOST_AUTO_TEST_SUITE_END()
