@@ -25,9 +25,10 @@ struct Description {
   /// Tensors that checkpoints hold and the model does not need: buffers, and copies of tied weights. Patterns with *.
   std::vector<std::string> unused;
   std::vector<InputDefault> defaults;
-  std::int64_t start_id = 0;   ///< of an encoder–decoder: the token before the first one
-  std::int64_t positions = 0;  ///< tokens that a sequence may have; 0: any number
-  std::int64_t window = 0;     ///< of a decoder with a cache: keys that every layer sees at most; 0: all
+  std::int64_t start_id = 0;     ///< of an encoder–decoder: the token before the first one
+  std::int64_t positions = 0;    ///< tokens that a sequence may have; 0: any number
+  std::int64_t window = 0;       ///< of a decoder with a cache: keys that every layer sees at most; 0: all
+  std::vector<NamedSize> least;  ///< as LoadedModel's
 };
 
 /// What a model's reader asks of the checkpoint and its caller.
@@ -59,6 +60,12 @@ Description describe_marian(const Request&);
 Description describe_bahdanau(const Request&);
 Description describe_t5(const Request&);
 Description describe_vit(const Request&);
+Description describe_big_bird(const Request&);
+Description describe_funnel(const Request&);
+Description describe_clip(const Request&);
+Description describe_detr(const Request&);
+Description describe_linear_transformer(const Request&);
+Description describe_performer(const Request&);
 
 /// The list: adding a model adds its file and a line here (architectures.cpp).
 std::span<const Architecture> architectures();

@@ -18,6 +18,12 @@ std::span<const Architecture> architectures() {
       {"bahdanau", "decoder with additive attention to given states", describe_bahdanau},
       {"t5", "encoder–decoder with relative biases", describe_t5},
       {"vit", "image classification", describe_vit},
+      {"big_bird", "encoder with blocks: window, global, random", describe_big_bird},
+      {"funnel", "encoder that pools between blocks, decoder back to every token", describe_funnel},
+      {"clip", "text and images in one space", describe_clip},
+      {"detr", "object queries over features of an image", describe_detr},
+      {"linear_transformer", "decoder with linear attention, elu + 1", describe_linear_transformer},
+      {"performer", "the same with positive random features", describe_performer},
   };
   return all;
 }

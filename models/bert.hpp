@@ -9,13 +9,14 @@ struct BertConfig {
   std::int64_t vocabulary = 30522, width = 768, layers = 12, heads = 12, hidden = 3072, positions = 512, segments = 2;
   activation function = gelu;
   double eps = 1e-12;
-  bool padding = true;           ///< takes attention_mask [batch, seq]
-  bool given_positions = false;  ///< takes position_ids [batch, seq]: RoBERTa counts over what is no padding
-  bool pooler = false;           ///< output `pooled` [batch, width]: tanh of a projection of the first token
-  bool masked_language = false;  ///< output `prediction_logits` [batch, seq, vocabulary]
-  bool tied = true;              ///< its last matrix is the table of embeddings
-  bool next_sentence = false;    ///< output `seq_relationship_logits` [batch, 2]; needs the pooler
-  bool every_layer = false;      ///< output `layers` [layers, batch, seq, width]: the hidden states
+  bool padding = true;             ///< takes attention_mask [batch, seq]
+  bool given_positions = false;    ///< takes position_ids [batch, seq]: RoBERTa counts over what is no padding
+  bool pooler = false;             ///< output `pooled` [batch, width]: tanh of a projection of the first token
+  bool masked_language = false;    ///< output `prediction_logits` [batch, seq, vocabulary]
+  bool tied = true;                ///< its last matrix is the table of embeddings
+  bool scaled_embeddings = false;  ///< those of tokens by √width
+  bool next_sentence = false;      ///< output `seq_relationship_logits` [batch, 2]; needs the pooler
+  bool every_layer = false;        ///< output `layers` [layers, batch, seq, width]: the hidden states
   std::string_view head = "cls.predictions.transform";  ///< where the masked language head keeps its parameters
   AttentionVariant attention{};                         ///< of every layer
   /// A boolean table [blocks, blocks] that `attention` looks up, as an input; block 0: none.
@@ -26,7 +27,8 @@ struct BertConfig {
 /// Token, segment and position embeddings, and their norm.
 constexpr Node bert_embeddings(Builder& g, Node table, const BertConfig& c) {
   const Node ids = g.input("input_ids", i32, {batch, seq}), segments = g.input("token_type_ids", i32, {batch, seq});
-  const Node words = embedding_with(table, ids);
+  Node words = embedding_with(table, ids);
+  if (c.scaled_embeddings) words = scale(words, square_root(static_cast<double>(c.width)));
   Node x =
       words + embedding("embeddings.token_type_embeddings", segments, {.vocabulary = c.segments, .width = c.width});
   if (c.given_positions) {

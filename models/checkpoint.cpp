@@ -266,6 +266,7 @@ LoadedModel load_checkpoint(const fs::path& folder, const LoadOptions& options) 
   m.positions = o.description.positions;
   m.window = o.description.window;
   m.stop_ids = stop_ids_of(o.config, folder);
+  m.least = std::move(o.description.least);
   m.file = std::move(o.file);
   return m;
 }
@@ -314,6 +315,12 @@ std::map<std::string, io::Tensor> run_model(BoundModel& model, const LoadedModel
         throw Error("the input '" + p.name + "' is " + io::shape_text(t.shape) + "; '" + at->first + "' is " +
                     std::to_string(at->second) + " in another input");
     }
+  }
+  for (const NamedSize& least : loaded.least) {
+    const auto given = sizes.find(std::string(least.name));
+    if (given != sizes.end() && given->second < least.value)
+      throw Error("'" + given->first + "' is " + std::to_string(given->second) + "; " + loaded.model_type +
+                  " needs at least " + std::to_string(least.value));
   }
   check_ids(g, inputs);
   std::vector<NamedSize> dims;

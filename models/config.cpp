@@ -110,6 +110,13 @@ activation Config::function_or(std::string_view key, std::string_view otherwise)
   refuse(key, "the functions are " + known);
 }
 
+std::int64_t Config::labels() const {
+  const nlohmann::json* names = find("id2label");
+  if (names == nullptr) return integer_or("num_labels", 2);
+  if (names->empty()) refuse("id2label", "at least one label is needed");
+  return static_cast<std::int64_t>(names->size());
+}
+
 Config Config::object(std::string_view key) const {
   const nlohmann::json* value = find(key);
   if (value == nullptr || !value->is_object()) refuse(key, "an object {…} is needed");

@@ -29,6 +29,8 @@ class Config {
   std::vector<std::int64_t> integers(std::string_view key, std::int64_t count, std::int64_t least) const;
   /// By the names that the Transformers library uses: gelu, gelu_new, relu, silu, …
   activation function_or(std::string_view key, std::string_view otherwise) const;
+  /// How many labels a classifier has: those of id2label, else num_labels, else 2.
+  std::int64_t labels() const;
   /// An object inside, with the same sentences.
   Config object(std::string_view key) const;
 

@@ -21,11 +21,7 @@ Description describe_vit(const Request& r) {
   m.eps = c.number_or("layer_norm_eps", 1e-12);
   m.qkv_bias = c.flag_or("qkv_bias", true);
   m.pooler = r.has("vit.", "pooler.dense.weight");
-  if (r.has("vit.", "classifier.weight")) {
-    const auto* labels = c.has("id2label") ? &c.json()["id2label"] : nullptr;
-    m.classes = labels != nullptr ? static_cast<std::int64_t>(labels->size()) : c.integer_or("num_labels", 2);
-    if (m.classes < 1) c.refuse("id2label", "at least one label is needed");
-  }
+  if (r.has("vit.", "classifier.weight")) m.classes = c.labels();
   m.attention = r.options.attention;
   Description d;
   d.graph = vit(m);

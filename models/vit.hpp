@@ -16,12 +16,13 @@ struct VitConfig {
   AttentionVariant attention{};
 };
 
-/// Pixels [batch, channels, image, image] as rows of patches [batch, patches, channels · patch²], each in the order of
-/// a convolution's weight.
-constexpr Node patch_rows(Node pixels, std::int64_t channels, std::int64_t image, std::int64_t patch) {
+/// Pixels [images, channels, image, image] as rows of patches [images, patches, channels · patch²], each in the order
+/// of a convolution's weight.
+constexpr Node patch_rows(Node pixels, std::int64_t channels, std::int64_t image, std::int64_t patch,
+                          const DimSpec& images = batch) {
   const std::int64_t side = image / patch;
-  const Node blocks = reshape(pixels, {batch, channels, side, patch, side, patch});
-  return reshape(transpose(blocks, {0, 2, 4, 1, 3, 5}), {batch, side * side, channels * patch * patch});
+  const Node blocks = reshape(pixels, {images, channels, side, patch, side, patch});
+  return reshape(transpose(blocks, {0, 2, 4, 1, 3, 5}), {images, side * side, channels * patch * patch});
 }
 
 constexpr Node vit_attention(Node x, const VitConfig& c) {
