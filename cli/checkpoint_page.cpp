@@ -51,7 +51,8 @@ std::string checkpoint_page(const CheckpointPlan& plan, const Json& results, con
     if (v.name == "dense" || v.weights != Variant::Weights::softmax || v.table || v.at_shape) continue;
     try {
       add(v.name, v.attention);
-    } catch (const Error&) {  // it has no weights of single pairs
+    } catch (const Error&) {
+      continue;  // it has no weights of single pairs
     }
   }
   page["files"] = {{"csv", csv}, {"json", results.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"}};
