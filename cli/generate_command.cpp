@@ -6,6 +6,7 @@
 
 #include <treadle/backends/error.hpp>
 #include <treadle/io/error.hpp>
+#include <treadle/io/text.hpp>
 #include <treadle/io/text/tokenizer.hpp>
 #include <treadle/models/generation.hpp>
 
@@ -32,39 +33,60 @@ struct GenerateOptions {
   bool json = false, no_stop_token = false;
 };
 
-/// What is whole of a text that is still growing: without the bytes of a character that more tokens may complete.
-std::string_view whole_characters(std::string_view text) {
-  constexpr std::string_view replacement = "\xEF\xBF\xBD";
-  while (text.ends_with(replacement)) text.remove_suffix(replacement.size());
-  return text;
-}
-
-/// The text behind a prompt, as its tokens come.
+/// The text behind a prompt, piece by piece as its tokens come: of a few tokens each time, whatever the length.
 class Continuation {
  public:
   /// `prompt` is what stands before the text: nothing, if it is an encoder's.
   Continuation(const text::Tokenizer& tokenizer, const Tokens& prompt) : tokenizer_(tokenizer), ids_(prompt) {
-    begin_ = tokenizer_.decode(ids_, true).size();
+    // Enough of the prompt that the first token is decoded as behind it.
+    shown_ = ids_.size();
+    begin_ = shown_ - std::min<std::size_t>(shown_, 8);
   }
   void add(std::int32_t id) { ids_.push_back(id); }
-  /// All of it.
-  std::string text() const {
-    const std::string all = tokenizer_.decode(ids_, true);
-    return all.size() <= begin_ ? std::string() : all.substr(begin_);
-  }
-  /// What is new and whole since the last call.
-  std::string fresh() {
-    const std::string now(whole_characters(text()));
-    if (now.size() <= shown_) return {};
-    std::string part = now.substr(shown_);
-    shown_ = now.size();
-    return part;
+  /// What is new and whole; nothing while more tokens may change it. `last`: none will come.
+  std::string fresh(bool last = false) {
+    if (shown_ == ids_.size()) return {};
+    // Of bytes that are tokens a run is decoded at once: what they are is known behind it.
+    if (!last && is_byte(tokenizer_.token_of(ids_.back()))) return {};
+    const std::string before = decoded(shown_), now = decoded(ids_.size());
+    if (!last && (now.size() <= before.size() || now.ends_with("\xEF\xBF\xBD"))) return {};
+    begin_ = shown_;
+    shown_ = ids_.size();
+    return now.size() <= before.size() ? std::string() : now.substr(before.size());
   }
 
  private:
+  static bool is_byte(std::string_view token) {
+    return token.size() == 6 && token.starts_with("<0x") && token.ends_with(">");
+  }
+  std::string decoded(std::size_t end) const {
+    return tokenizer_.decode(
+        Tokens(ids_.begin() + static_cast<std::ptrdiff_t>(begin_), ids_.begin() + static_cast<std::ptrdiff_t>(end)),
+        true);
+  }
+
   const text::Tokenizer& tokenizer_;
   Tokens ids_;
-  std::size_t begin_ = 0, shown_ = 0;
+  std::size_t begin_ = 0, shown_ = 0;  ///< what is decoded again each time, and what has been handed out
+};
+
+/// What one prompt becomes.
+struct Text {
+  std::optional<Continuation> continuation;
+  std::string text;
+  bool stopped = false;
+
+  /// Adds what is new and cuts behind `stop`; gives what of it is left.
+  std::string take(const std::string& stop, bool last) {
+    const std::size_t from = text.size();
+    text += continuation->fresh(last);
+    if (!stop.empty())
+      if (const auto at = text.find(stop, from - std::min(from, stop.size() - 1)); at != std::string::npos) {
+        text.resize(at + stop.size());
+        stopped = true;
+      }
+    return text.substr(std::min(from, text.size()));
+  }
 };
 
 Tokens parse_ids(const std::string& list) {
@@ -96,7 +118,12 @@ int run(const GenerateOptions& o) {
   if (prompts.empty()) {
     if (!o.file.empty()) {
       const std::string content = read_whole(o.file);
-      for (const std::string_view line : lines_of(content)) texts.emplace_back(line);
+      std::int64_t number = 0;
+      for (const std::string_view line : lines_of(content)) {
+        ++number;
+        if (line.empty()) throw Error(fmt::format("{}: line {} is empty; each line is a prompt", o.file, number));
+        texts.emplace_back(line);
+      }
     }
     if (texts.empty()) throw Error("there is no prompt: --prompt TEXT, --file FILE with one a line, or --ids 1,2,3");
     tokenizer = text::Tokenizer::open(o.checkpoint);
@@ -104,6 +131,7 @@ int run(const GenerateOptions& o) {
   } else if (!o.stop.empty()) {
     throw Error("--stop is a text; with --ids there is none");
   }
+  if (io::find_bad_utf8(o.stop) != std::string_view::npos) throw Error("--stop is no UTF-8: " + io::in_quotes(o.stop));
   if (!o.stop.empty() && o.generation.beams > 1)
     throw Error("--stop ends a text while it grows; beam search knows its texts at the end: use one or the other");
 
@@ -111,36 +139,41 @@ int run(const GenerateOptions& o) {
   const bool translates = !loaded.encoder.nodes.empty();  // the prompt is another text than what is printed
   models::GenerationOptions options = o.generation;
   if (!o.no_stop_token) options.stop_ids = loaded.stop_ids;
-  std::vector<Continuation> texts_behind;
+  std::vector<Text> behind;
   if (tokenizer)
-    for (const Tokens& p : prompts) texts_behind.emplace_back(*tokenizer, translates ? Tokens() : p);
+    for (const Tokens& p : prompts) behind.push_back({Continuation(*tokenizer, translates ? Tokens() : p), {}, false});
 
   const bool live = stream && prompts.size() == 1;
-  if (live && tokenizer && !translates) fmt::print("{}", texts[0]);
+  bool begun = false;
+  const auto show = [&](const std::string& part) {
+    if (!live) return;
+    if (!begun && tokenizer && !translates) fmt::print("{}", texts[0]);
+    begun = true;
+    fmt::print("{}", part);
+    if (std::fflush(stdout) != 0) throw Error("the output could not be written");
+  };
   if (options.beams == 1)
     options.on_token = [&](std::size_t i, std::int32_t token) {
       if (!tokenizer) {
-        if (live) fmt::print("{} ", token);
-      } else {
-        texts_behind[i].add(token);
-        if (live) fmt::print("{}", texts_behind[i].fresh());
-        if (!o.stop.empty() && texts_behind[i].text().find(o.stop) != std::string::npos) return false;
+        show(fmt::format("{} ", token));
+        return true;
       }
-      if (live) std::fflush(stdout);
-      return true;
+      behind[i].continuation->add(token);
+      show(behind[i].take(o.stop, false));
+      return !behind[i].stopped;
     };
   models::Generator generator(loaded, {.backend = backend, .isa = isa, .threads = static_cast<int>(o.threads)});
   const models::Generation g = generator.generate(prompts, options);
+  for (std::size_t i = 0; i < behind.size(); ++i) {
+    if (options.beams > 1)
+      for (const std::int32_t id : g.sequences[i].tokens) behind[i].continuation->add(id);
+    if (!behind[i].stopped) show(behind[i].take(o.stop, true));
+  }
 
   nlohmann::ordered_json report = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     const models::Generation::Sequence& s = g.sequences[i];
-    std::string text;
-    if (tokenizer) {
-      if (options.beams > 1)
-        for (const std::int32_t id : s.tokens) texts_behind[i].add(id);
-      text = texts_behind[i].text();
-    }
+    const std::string text = tokenizer ? behind[i].text : std::string();
     if (o.json) {
       nlohmann::ordered_json entry;
       if (tokenizer) {
@@ -185,10 +218,13 @@ Command add_generate(CLI::App& app) {
   sub->add_option("--checkpoint", o->checkpoint, "Folder of a decoder's checkpoint, with its tokenizer for text")
       ->required()
       ->type_name("DIR");
-  sub->add_option("--prompt", o->prompts, "What to go on from; several run as one batch")->type_name("TEXT");
+  sub->add_option("--prompt", o->prompts, "What to go on from; several run as one batch")
+      ->allow_extra_args(false)  // one a time, as it is: no list in brackets
+      ->type_name("TEXT");
   sub->add_option("--file", o->file, "Prompts from a file, one a line; - for standard input")->type_name("FILE");
   sub->add_option("--ids", o->ids, "Prompts as token ids, divided by commas; prints ids")
       ->type_name("LIST")
+      ->allow_extra_args(false)
       ->delimiter('\0');
   sub->add_option("--max-new-tokens", g.max_new_tokens, "At most so many tokens (32)")
       ->check(CLI::Range(1, 1 << 30))
@@ -204,7 +240,7 @@ Command add_generate(CLI::App& app) {
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
   sub->add_option("--length-penalty", g.length_penalty, "Of beam search: log p / length^penalty (1)")->type_name("X");
-  sub->add_option("--stop", o->stop, "End behind this text")->type_name("TEXT");
+  sub->add_option("--stop", o->stop, "End behind this text, which is the last that is shown")->type_name("TEXT");
   sub->add_flag("--ignore-stop-token", o->no_stop_token, "Go on behind the checkpoint's eos_token_id");
   sub->add_flag("--json", o->json, "Ids, text, log probability and times as JSON");
   sub->add_option("--backend", o->backend, "reference, simd or tbb (default)")->type_name("NAME");

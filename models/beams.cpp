@@ -95,21 +95,27 @@ void Beams::advance(std::span<const float> logits) {
   }
   std::swap(tokens_, next_tokens_);
   std::swap(scores_, next_scores_);
-  if (ended_.size() < beams_) return;
+  if (scores_[0] == -std::numeric_limits<double>::infinity()) done_ = true;  // nothing goes on
+  if (done_ || ended_.size() < beams_) return;
   double worst = std::numeric_limits<double>::infinity();
   for (const Hypothesis& h : ended_) worst = std::min(worst, h.worth);
-  done_ = scores_[0] == -std::numeric_limits<double>::infinity() || worth(scores_[0], tokens_[0].size()) <= worst;
+  done_ = worth(scores_[0], tokens_[0].size()) <= worst;
 }
 
 Beams::Hypothesis Beams::best() const {
   Hypothesis best;
-  best.worth = -std::numeric_limits<double>::infinity();
+  bool found = false;
   for (const Hypothesis& h : ended_)
-    if (h.worth > best.worth) best = h;
-  if (done_) return best;
+    if (!found || h.worth > best.worth) {
+      best = h;
+      found = true;
+    }
+  if (done_ && found) return best;
   for (std::size_t b = 0; b < beams_; ++b)
-    if (const double w = worth(scores_[b], std::max<std::size_t>(tokens_[b].size(), 1)); w > best.worth)
+    if (const double w = worth(scores_[b], std::max<std::size_t>(tokens_[b].size(), 1)); !found || w > best.worth) {
       best = {tokens_[b], scores_[b], w, false};
+      found = true;
+    }
   return best;
 }
 

@@ -241,7 +241,8 @@ std::vector<std::int32_t> stop_ids_of(const Config& config, const fs::path& fold
   if (!from.has("eos_token_id")) return ids;
   const auto& found = from.json().at("eos_token_id");
   for (const auto& id : found.is_array() ? found : nlohmann::json::array({found})) {
-    if (!id.is_number_integer() || id.get<std::int64_t>() < -1 || id.get<std::int64_t>() > 2147483647)
+    const bool whole = id.is_number_integer() && (!id.is_number_unsigned() || id.get<std::uint64_t>() <= 2147483647u);
+    if (!whole || id.get<std::int64_t>() < -1 || id.get<std::int64_t>() > 2147483647)
       from.refuse("eos_token_id", "a token id, or a list of them");
     if (id.get<std::int64_t>() >= 0) ids.push_back(id.get<std::int32_t>());
   }

@@ -55,7 +55,7 @@ struct LoadedModel {
   std::int64_t window = 0;             ///< keys that every layer sees at most, where its cache is a ring; else 0
   std::int32_t start_id = 0;           ///< of an encoder–decoder: the token before the first one
   std::vector<std::int32_t> stop_ids;  ///< tokens that end a text: eos_token_id
-  std::vector<NamedSize> least;  ///< dims that runs need at least so much of
+  std::vector<NamedSize> least;        ///< dims that runs need at least so much of
   std::shared_ptr<const io::Safetensors> file;
 
   BoundModel bind(BindOptions options = {}) const { return BoundModel(graph.view(), parameters, options); }

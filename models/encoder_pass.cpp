@@ -7,7 +7,9 @@
 namespace treadle::models {
 
 EncoderPass::EncoderPass(const LoadedModel& loaded, const BindOptions& options)
-    : model_(loaded.encoder.view(), loaded.parameters, options), outputs_{{"cross_k", {}, {}}, {"cross_v", {}, {}}} {}
+    : model_(loaded.encoder.view(), loaded.parameters, options), outputs_{{"cross_k", {}, {}}, {"cross_v", {}, {}}} {
+  vocabulary_ = rows_by_ids(loaded.encoder.view(), "input_ids");
+}
 
 void EncoderPass::read(const std::vector<std::vector<std::int32_t>>& texts) {
   source_ = 0;

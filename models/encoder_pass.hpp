@@ -17,6 +17,8 @@ class EncoderPass {
  public:
   EncoderPass(const LoadedModel& loaded, const BindOptions& options);
 
+  /// Ids that the encoder knows; 0: that could not be told.
+  std::int64_t vocabulary() const { return vocabulary_; }
   /// Shorter texts are padded at their ends, and the padding is masked.
   void read(const std::vector<std::vector<std::int32_t>>& texts);
   double plan_seconds() const { return plan_seconds_; }  ///< of the last read
@@ -39,7 +41,7 @@ class EncoderPass {
     TensorView view;
   };
   BoundModel model_;
-  std::int64_t source_ = 0;
+  std::int64_t source_ = 0, vocabulary_ = 0;
   double plan_seconds_ = 0, run_seconds_ = 0;
   std::vector<std::int32_t> ids_, mask_;
   std::vector<Output> outputs_;

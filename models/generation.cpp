@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,11 +24,17 @@ using Prompts = std::vector<std::vector<std::int32_t>>;
 constexpr std::array<std::string_view, 6> known_inputs = {"input_ids",    "position_ids", "cache_slots",
                                                           "cache_newest", "last_token",   "attention_mask"};
 
+/// Tokens of a sequence that room is made for at once; longer ones grow.
+constexpr std::int64_t most_reserved = 1 << 16;
+
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 void check_options(const GenerationOptions& o) {
-  if (o.max_new_tokens < 1)
-    throw Error("max_new_tokens is " + std::to_string(o.max_new_tokens) + "; 1 or more is right");
+  if (o.max_new_tokens < 1 || o.max_new_tokens > std::numeric_limits<std::int32_t>::max())
+    throw Error("max_new_tokens is " + std::to_string(o.max_new_tokens) + "; 1 to 2147483647 is right");
+  if (!std::isfinite(o.length_penalty))
+    throw Error("the length penalty is " + std::to_string(o.length_penalty) + "; a finite number is right");
+  Sampler(o.sampling, 0, 0);  // says what is wrong with it
   if (o.beams < 1) throw Error("the number of beams is " + std::to_string(o.beams) + "; 1 or more is right");
   if (o.beams > 1 && o.sampling.temperature > 0)
     throw Error("beam search follows the most probable tokens; use a temperature of 0 with it, or one beam");
@@ -149,14 +157,21 @@ struct Generator::Implementation {
 
   void check(const Prompts& prompts, std::int64_t more) const {
     if (prompts.empty()) throw Error("there is no prompt");
+    const std::int64_t known = encoder && encoder->vocabulary() > 0 ? encoder->vocabulary() : vocabulary;
+    if (encoder && loaded.positions > 0 && more > loaded.positions)
+      throw Error(std::to_string(more) + " tokens are asked for; the decoder has " + std::to_string(loaded.positions) +
+                  " positions");
+    if (encoder && (loaded.start_id < 0 || loaded.start_id >= vocabulary))
+      throw Error("decoder_start_token_id is " + std::to_string(loaded.start_id) + "; ids are 0 to " +
+                  std::to_string(vocabulary - 1));
     for (std::size_t i = 0; i < prompts.size(); ++i) {
       const auto length = static_cast<std::int64_t>(prompts[i].size());
       const std::string which = "prompt " + std::to_string(i);
       if (length == 0)
         throw Error(which + " has no token; a text begins with one (a beginning-of-text token, if nothing else)");
       for (const std::int32_t id : prompts[i])
-        if (id < 0 || id >= vocabulary)
-          throw Error(which + " holds " + std::to_string(id) + "; ids are 0 to " + std::to_string(vocabulary - 1));
+        if (id < 0 || id >= known)
+          throw Error(which + " holds " + std::to_string(id) + "; ids are 0 to " + std::to_string(known - 1));
       // The last token that is generated is not read again.
       if (!encoder && loaded.positions > 0 && length + more - 1 > loaded.positions)
         throw Error(which + " has " + std::to_string(length) + " tokens and " + std::to_string(more) +
@@ -244,7 +259,7 @@ struct Generator::Implementation {
     std::vector<Sampler> samplers;
     for (std::size_t i = 0; i < n; ++i) {
       samplers.emplace_back(o.sampling, vocabulary, i);
-      result.sequences[i].tokens.reserve(static_cast<std::size_t>(o.max_new_tokens));
+      result.sequences[i].tokens.reserve(static_cast<std::size_t>(std::min(o.max_new_tokens, most_reserved)));
     }
     std::vector<std::int32_t> next(n, -1);
     std::vector<char> ended(n, 0);
@@ -277,7 +292,8 @@ struct Generator::Implementation {
   void search(Generation& result, const GenerationOptions& o) {
     const std::size_t n = result.sequences.size(), width = static_cast<std::size_t>(o.beams);
     std::vector<Beams> searches;
-    for (std::size_t i = 0; i < n; ++i) searches.emplace_back(o.beams, o.length_penalty, o.max_new_tokens, o.stop_ids);
+    for (std::size_t i = 0; i < n; ++i)
+      searches.emplace_back(o.beams, o.length_penalty, std::min(o.max_new_tokens, most_reserved), o.stop_ids);
     std::vector<std::int32_t> parents(n * width), next(n * width);
     for (std::int64_t step = 0;; ++step) {
       std::size_t going = 0;

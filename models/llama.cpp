@@ -7,7 +7,8 @@ namespace treadle::models {
 
 namespace {
 
-RopeScaling scaling_of(const Config& c, std::int64_t positions) {
+/// `placed`: positions are given, one by one.
+RopeScaling scaling_of(const Config& c, std::int64_t positions, bool placed) {
   // Newer files keep the base of the angles in the same object.
   const char* key = c.has("rope_scaling") ? "rope_scaling" : "rope_parameters";
   if (!c.has(key)) return {};
@@ -17,6 +18,9 @@ RopeScaling scaling_of(const Config& c, std::int64_t positions) {
   const std::int64_t original = s.integer_or("original_max_position_embeddings", positions);
   if (kind == "default") return {};
   if (kind == "linear") return linear_scaling(factor);
+  if (kind == "dynamic" && placed)
+    s.refuse(s.has("rope_type") ? "rope_type" : "type",
+             "with a cache or position_ids default, linear, yarn and llama3 are supported: dynamic follows the length");
   if (kind == "dynamic") return dynamic_ntk_scaling(factor, original);
   if (kind == "yarn")
     return yarn_scaling(factor, original,
@@ -44,7 +48,7 @@ LlamaConfig read(const Request& r) {
   m.eps = c.number_or("rms_norm_eps", 1e-6);
   m.rope_base = c.number_or(
       "rope_theta", c.has("rope_parameters") ? c.object("rope_parameters").number_or("rope_theta", 10000) : 10000);
-  m.scaling = scaling_of(c, c.integer_or("max_position_embeddings", 2048));
+  m.scaling = scaling_of(c, c.integer_or("max_position_embeddings", 2048), r.options.cache || r.given("position_ids"));
   m.tied = c.flag_or("tie_word_embeddings", false);
   m.inputs = {r.given("attention_mask"), r.given("position_ids"), r.options.cache, r.options.block_table,
               r.options.block};

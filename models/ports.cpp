@@ -11,6 +11,17 @@ std::vector<Port> ports(GraphView g, op kind) {
   return all;
 }
 
+std::int64_t rows_by_ids(GraphView g, std::string_view input) {
+  for (std::int32_t n = 0; n < g.size(); ++n) {
+    const op kind = g.nodes[static_cast<std::size_t>(n)].op;
+    if (kind != op::embedding && kind != op::embedding_sum) continue;
+    const Value table = g.inputs(n)[0], ids = g.inputs(n)[1];
+    if (g.nodes[static_cast<std::size_t>(ids.node)].op == op::input && g.leaf(ids.node) == input)
+      return g.dims.constant(g.shape(table)[0]).value_or(0);
+  }
+  return 0;
+}
+
 std::string_view symbol_of(GraphView g, Dim d) {
   const auto terms = g.dims.terms_of(d);
   if (terms.size() != 1 || terms[0].coefficient != 1) return {};

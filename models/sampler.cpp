@@ -26,7 +26,8 @@ std::int32_t most_probable(std::span<const float> logits) {
   float best = -std::numeric_limits<float>::infinity();
   std::int32_t at = -1;
   for (std::size_t i = 0; i < logits.size(); ++i) {
-    if (std::isnan(logits[i])) throw Error("the logit of token " + std::to_string(i) + " is NaN");
+    if (!(logits[i] < std::numeric_limits<float>::infinity()))
+      throw Error("the logit of token " + std::to_string(i) + " is " + (std::isnan(logits[i]) ? "NaN" : "inf"));
     if (logits[i] > best) {
       best = logits[i];
       at = static_cast<std::int32_t>(i);
@@ -54,7 +55,6 @@ std::int32_t Sampler::draw(std::span<const float> logits) {
   const std::int32_t best = most_probable(logits);
   if (sampling_.temperature == 0) return best;
   const float top = logits[static_cast<std::size_t>(best)];
-  if (std::isinf(top)) return best;
   candidates_.clear();
   for (std::size_t i = 0; i < logits.size(); ++i)
     if (logits[i] > -std::numeric_limits<float>::infinity())
@@ -64,7 +64,8 @@ std::int32_t Sampler::draw(std::span<const float> logits) {
                      more_probable);
     candidates_.resize(static_cast<std::size_t>(sampling_.top_k));
   }
-  if (sampling_.top_p < 1) std::sort(candidates_.begin(), candidates_.end(), more_probable);
+  // In one order, which nth_element alone does not give.
+  if (sampling_.top_k > 0 || sampling_.top_p < 1) std::sort(candidates_.begin(), candidates_.end(), more_probable);
 
   weights_.clear();
   double sum = 0;

@@ -25,7 +25,8 @@ class Sampler {
   /// Throws Error: a temperature below 0, a top_k below 0, a top_p outside (0, 1].
   Sampler(const Sampling& sampling, std::int64_t vocabulary, std::uint64_t sequence);
 
-  /// An index into `logits`, which are finite or −inf. Throws Error if none is above −inf, or one is NaN.
+  /// An index into `logits`, which are finite or −inf. Throws Error if none is above −inf, or one is
+  /// NaN or inf.
   std::int32_t draw(std::span<const float> logits);
 
  private:

@@ -18,7 +18,7 @@ void set_graphs(Description& d, const TransformerConfig& m, const Request& r) {
   } else {
     d.graph = transformer(m);
   }
-  if (m.encoder_layers == 0) d.positions = m.positions;
+  if (m.encoder_layers == 0 || !d.encoder.nodes.empty()) d.positions = m.positions;  // of the decoder
   d.defaults = {{InputDefault::Kind::ones, "attention_mask", "input_ids"}};
 }
 

@@ -63,12 +63,18 @@ BOOST_AUTO_TEST_CASE(text_in_text_out) {
                 other = run(command + "--prompt 'a cat' --temperature 1 --seed 5");
   BOOST_TEST(seeded.out == again.out);
   BOOST_TEST(seeded.out != other.out);
+  // Brackets are text, and what is streamed is what JSON holds.
+  const Outcome brackets = run(command + "--prompt '[a cat]' --json"), streamed = run(command + "--prompt '[a cat]'");
+  const auto bracketed = nlohmann::json::parse(brackets.out)["sequences"];
+  BOOST_TEST(bracketed.size() == 1u);
+  BOOST_TEST(bracketed[0]["prompt"] == "[a cat]");
+  BOOST_TEST(streamed.out == "[a cat]" + bracketed[0]["text"].get<std::string>() + "\n");
   // It ends behind a text that came.
   const std::string behind = one.out.substr(5, one.out.find_last_not_of("\n") - 4), stop = behind.substr(0, 3);
   const Outcome stopped = run(command + "--prompt 'a cat' --stop '" + stop + "' --json");
   const auto sequence = nlohmann::json::parse(stopped.out)["sequences"][0];
   BOOST_TEST(sequence["reason"] == "stop_text");
-  BOOST_TEST(has(sequence["text"].get<std::string>(), stop));
+  BOOST_TEST(sequence["text"].get<std::string>().ends_with(stop));
 }
 
 BOOST_AUTO_TEST_CASE(refusals) {
@@ -82,6 +88,7 @@ BOOST_AUTO_TEST_CASE(refusals) {
   check_refused(command + " --ids 5 --top-p 0", "top_p");
   check_refused(command + " --ids 5 --stop x", "--stop is a text; with --ids there is none");
   check_refused(command + " --prompt a", "tokenizer");
+  check_refused(command + " --prompt a --stop \"$(printf '\\357\\277')\"", "--stop is no UTF-8");
   check_refused("generate --checkpoint " + std::string(TREADLE_TEST_DATA) + "/models/bert --ids 5",
                 "the model has no cache to generate with");
 }

@@ -265,6 +265,22 @@ BOOST_AUTO_TEST_CASE(seeds_repeat_and_differ) {
   BOOST_TEST((a.sequences[0].tokens != c.sequences[0].tokens));
 }
 
+BOOST_AUTO_TEST_CASE(logits_that_are_no_numbers_are_refused) {
+  constexpr float inf = std::numeric_limits<float>::infinity();
+  const auto message = [](const std::vector<float>& logits) {
+    try {
+      models::Sampler({}, 3, 0).draw(logits);
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  BOOST_TEST(message({0, inf, 0}) == "the logit of token 1 is inf");
+  BOOST_TEST(message({0, 0, std::nanf("")}) == "the logit of token 2 is NaN");
+  BOOST_TEST(message({-inf, -inf, -inf}) == "no token has a logit above -inf");
+  BOOST_TEST(message({-inf, 0, -inf}).empty());
+}
+
 /// Logits of a small language: a function of the tokens so far.
 std::vector<float> small_language(const Tokens& so_far, std::size_t vocabulary) {
   std::vector<float> logits(vocabulary);
@@ -328,6 +344,13 @@ BOOST_AUTO_TEST_CASE(beams_that_hold_everything_find_the_best) {
       BOOST_TEST(std::abs(found.worth - best) < 1e-9);
     }
   }
+  // Nothing but stop tokens: the best one, and no more steps.
+  models::Beams ends(3, 1, 8, Tokens{0, 1});
+  ends.advance(std::vector<float>{1, 2, 0, 0, 0, 0});
+  BOOST_TEST(ends.done());
+  BOOST_TEST(ends.best().tokens == Tokens{1}, boost::test_tools::per_element());
+  // A penalty under which every hypothesis is worth nothing still gives one.
+  BOOST_TEST(beam_search(2, -400, 8, {}, 4).tokens.size() == 8u);
   // One beam is greedy.
   Tokens greedy;
   while (greedy.size() < 6) {
@@ -393,7 +416,9 @@ BOOST_AUTO_TEST_CASE(refusals) {
   BOOST_TEST(asked({Tokens(60, 1)}, {.max_new_tokens = 6}) ==
              "prompt 0 has 60 tokens and 6 more are asked for; the model has 64 positions");
   BOOST_TEST(asked({Tokens(60, 1)}, {.max_new_tokens = 5}).empty());
-  BOOST_TEST(asked({{1}}, {.max_new_tokens = 0}) == "max_new_tokens is 0; 1 or more is right");
+  BOOST_TEST(asked({{1}}, {.max_new_tokens = 0}) == "max_new_tokens is 0; 1 to 2147483647 is right");
+  BOOST_TEST(asked({{1}}, {.beams = 2, .length_penalty = std::numeric_limits<double>::infinity()}) ==
+             "the length penalty is inf; a finite number is right");
   BOOST_TEST(asked({{1}}, {.sampling = {.temperature = -1}}).find("0 (greedy) or more is right") != std::string::npos);
   BOOST_TEST(asked({{1}}, {.sampling = {.temperature = 1, .top_p = 0}}).find("more than 0 and at most 1") !=
              std::string::npos);
@@ -401,6 +426,16 @@ BOOST_AUTO_TEST_CASE(refusals) {
   BOOST_TEST(asked({{1}}, {.beams = 0}) == "the number of beams is 0; 1 or more is right");
   BOOST_TEST(asked({{1}}, {.sampling = {.temperature = 1}, .beams = 2}).find("use a temperature of 0") !=
              std::string::npos);
+  const models::LoadedModel learned = models::load_checkpoint(golden("transformer_pre_norm"), {.cache = true});
+  models::Generator both(learned, {.backend = "simd"});
+  BOOST_TEST(message([&] {
+               both.generate({{5}}, {.max_new_tokens = learned.positions + 1});
+             }).find("tokens are asked for; the decoder has " + std::to_string(learned.positions) + " positions") !=
+             std::string::npos);
+  BOOST_TEST(message([&] { both.generate({{5}}, {.max_new_tokens = learned.positions}); }).empty());
+  // The encoder has a vocabulary of its own.
+  BOOST_TEST(message([&] { both.generate({{59}}, {.max_new_tokens = 2}); }).empty());
+  BOOST_TEST(message([&] { both.generate({{60}}, {.max_new_tokens = 2}); }) == "prompt 0 holds 60; ids are 0 to 59");
   const auto linear_cache =
       message([] { models::load_checkpoint(golden("gpt2"), {.attention = variants::linear(), .cache = true}); });
   BOOST_TEST(linear_cache.find("a cache of keys with linear") != std::string::npos);
