@@ -16,8 +16,8 @@ enum class op : std::uint8_t {
   repeat,        ///< runs a region `times` times
   output,        ///< names a result of the model
   // data movement
-  append,     ///< (state, new, positions?): writes `new` at `offset` along `axis` and gives the rows [0, offset + n), or
-              ///< where the positions say and gives all; in the state's storage
+  append,  ///< (state, new, positions?): writes `new` at `offset` along `axis` and gives the rows [0, offset + n), or
+           ///< where the positions say and gives all; in the state's storage
   embedding,  ///< (table, ids)
   gather,     ///< (x, ids): rows along `axis`
   positions,  ///< (table): the rows [offset, offset + length) of a learned table
