@@ -108,6 +108,7 @@ std::string rate(std::int64_t tokens, double seconds) {
 int run(const GenerateOptions& o) {
   if (!o.ids.empty() && (!o.prompts.empty() || !o.file.empty()))
     throw Error("the prompts are text or ids: use --prompt and --file, or --ids");
+  if (io::find_bad_utf8(o.stop) != std::string_view::npos) throw Error("--stop is no UTF-8: " + io::in_quotes(o.stop));
   const std::string backend = parse_backend(o.backend), isa = parse_isa(o.isa);
   const bool stream = !o.json && o.generation.beams == 1;
 
@@ -131,7 +132,6 @@ int run(const GenerateOptions& o) {
   } else if (!o.stop.empty()) {
     throw Error("--stop is a text; with --ids there is none");
   }
-  if (io::find_bad_utf8(o.stop) != std::string_view::npos) throw Error("--stop is no UTF-8: " + io::in_quotes(o.stop));
   if (!o.stop.empty() && o.generation.beams > 1)
     throw Error("--stop ends a text while it grows; beam search knows its texts at the end: use one or the other");
 
