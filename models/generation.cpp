@@ -34,7 +34,7 @@ void check_options(const GenerationOptions& o) {
     throw Error("max_new_tokens is " + std::to_string(o.max_new_tokens) + "; 1 to 2147483647 is right");
   if (!std::isfinite(o.length_penalty))
     throw Error("the length penalty is " + std::to_string(o.length_penalty) + "; a finite number is right");
-  Sampler(o.sampling, 0, 0);  // says what is wrong with it
+  [[maybe_unused]] const Sampler tried(o.sampling, 0, 0);  // says what is wrong with it
   if (o.beams < 1) throw Error("the number of beams is " + std::to_string(o.beams) + "; 1 or more is right");
   if (o.beams > 1 && o.sampling.temperature > 0)
     throw Error("beam search follows the most probable tokens; use a temperature of 0 with it, or one beam");
