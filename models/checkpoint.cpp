@@ -216,18 +216,13 @@ void check_known(const std::string& input, const std::vector<Port>& wanted) {
 
 /// Ids that are looked up in a table lie in it: said here with the id, before anything runs.
 void check_ids(GraphView g, const std::map<std::string, io::Tensor>& inputs) {
-  for (std::int32_t n = 0; n < g.size(); ++n) {
-    const op kind = g.nodes[static_cast<std::size_t>(n)].op;
-    if (kind != op::embedding && kind != op::embedding_sum) continue;
-    const Value table = g.inputs(n)[0], ids = g.inputs(n)[1];
-    const auto rows = g.dims.constant(g.shape(table)[0]);
-    if (!rows || g.nodes[static_cast<std::size_t>(ids.node)].op != op::input) continue;
-    const auto given = inputs.find(std::string(g.leaf(ids.node)));
-    if (given == inputs.end() || given->second.dtype != i32) continue;
-    for (const std::int32_t id : given->second.as<std::int32_t>())
-      if (id < 0 || id >= *rows)
-        throw Error("the input '" + given->first + "' holds " + std::to_string(id) + "; ids are 0 to " +
-                    std::to_string(*rows - 1));
+  for (const auto& [name, tensor] : inputs) {
+    const std::int64_t rows = rows_by_ids(g, name);
+    if (rows == 0 || tensor.dtype != i32) continue;
+    for (const std::int32_t id : tensor.as<std::int32_t>())
+      if (id < 0 || id >= rows)
+        throw Error("the input '" + name + "' holds " + std::to_string(id) + "; ids are 0 to " +
+                    std::to_string(rows - 1));
   }
 }
 

@@ -12,14 +12,16 @@ std::vector<Port> ports(GraphView g, op kind) {
 }
 
 std::int64_t rows_by_ids(GraphView g, std::string_view input) {
+  std::int64_t least = 0;
   for (std::int32_t n = 0; n < g.size(); ++n) {
     const op kind = g.nodes[static_cast<std::size_t>(n)].op;
     if (kind != op::embedding && kind != op::embedding_sum) continue;
     const Value table = g.inputs(n)[0], ids = g.inputs(n)[1];
-    if (g.nodes[static_cast<std::size_t>(ids.node)].op == op::input && g.leaf(ids.node) == input)
-      return g.dims.constant(g.shape(table)[0]).value_or(0);
+    if (g.nodes[static_cast<std::size_t>(ids.node)].op != op::input || g.leaf(ids.node) != input) continue;
+    const auto rows = g.dims.constant(g.shape(table)[0]);
+    if (rows && (least == 0 || *rows < least)) least = *rows;
   }
-  return 0;
+  return least;
 }
 
 std::string_view symbol_of(GraphView g, Dim d) {

@@ -18,7 +18,8 @@ struct Port {
 /// The nodes of one kind: op::input, op::output or op::state.
 std::vector<Port> ports(GraphView g, op kind);
 
-/// The rows of the table that ids of this input are looked up in; 0: none, or a number that a run decides.
+/// The rows of the table that ids of this input are looked up in, the least of several; 0: none, or a number that a
+/// run decides.
 std::int64_t rows_by_ids(GraphView g, std::string_view input);
 
 /// The name of a dim that is a single name, else "".
