@@ -1,7 +1,7 @@
 #include "checkpoint_comparison.hpp"
 
 #include "arguments.hpp"
-#include "checkpoint_page.hpp"
+#include "checkpoint_files.hpp"
 #include "checkpoint_runner.hpp"
 #include "json_rows.hpp"
 #include "lines.hpp"
@@ -144,20 +144,6 @@ Json to_json_row(const CheckpointRow& r) {
           {"rank_correlation", r.rank_correlation}};
 }
 
-/// The page comes with the last row.
-void write_files(const CheckpointPlan& plan, const std::vector<CheckpointRow>& rows, bool last) {
-  Json j = report_head(machine(), plan.seed, date());
-  j["checkpoint"] = fs::path(plan.folder).filename().string();
-  j["text"] = fs::path(plan.text).filename().string();
-  j["rows"] = Json::array();
-  for (const CheckpointRow& r : rows) j["rows"].push_back(to_json_row(r));
-  std::string csv = csv_names(to_json_row({}));
-  for (const CheckpointRow& r : rows) csv += csv_values(to_json_row(r));
-  if (!plan.json.empty()) replace_file(plan.json, j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
-  if (!plan.csv.empty()) replace_file(plan.csv, csv);
-  if (!plan.html.empty() && last) replace_file(plan.html, checkpoint_page(plan, j, csv));
-}
-
 void print_row(const CheckpointRow& r) {
   std::string layers;
   for (const double e : r.layer_errors) layers += fmt::format("{}{:.2g}", layers.empty() ? "" : " ", e);
@@ -215,7 +201,7 @@ void compare_encoder(const CheckpointPlan& plan, SharedCheckpoint& checkpoint) {
   }
 
   options.every_layer = true;
-  std::vector<CheckpointRow> rows;
+  std::vector<Json> rows;
   const std::vector<double> dense_similarities = similarities(vectors[0], count);
   io::Tensor dense_layers;
   for (std::size_t i = 0; i < variants.size(); ++i) {
@@ -258,20 +244,19 @@ void compare_encoder(const CheckpointPlan& plan, SharedCheckpoint& checkpoint) {
     r.mean_cosine = sum / static_cast<double>(count);
     r.least_cosine = least;
     r.rank_correlation = rank_correlation(similarities(vectors[i], count), dense_similarities);
-    rows.push_back(r);
+    rows.push_back(to_json_row(r));
     table.clear_progress();
     print_row(r);
-    write_files(plan, rows, i + 1 == variants.size());
+    write_checkpoint_files(plan, rows, to_json_row(CheckpointRow{}), i + 1 == variants.size());
   }
   const Machine m = machine();
+  const BoundModel& ran = runners[0].model();
   fmt::print(
       "\n{}, {} on {} with {} thread{}; {}, commit {}\n"
       "median ms: of {} passages at once; / dense: of batches that ran one after the other. error, cosine, ranks: of\n"
       "hidden states, passage vectors, and the order of all pairs' cosines, against dense attention.\n",
-      m.cpu, rows[0].backend, rows[0].isa, rows[0].threads, rows[0].threads == 1 ? "" : "s", compiler(), commit(),
-      batch);
-  for (const std::string& path : {plan.json, plan.csv, plan.html})
-    if (!path.empty()) fmt::print("Wrote {}\n", path);
+      m.cpu, ran.backend(), ran.isa(), ran.threads(), ran.threads() == 1 ? "" : "s", compiler(), commit(), batch);
+  print_checkpoint_files(plan);
 }
 
 /// Tokens in, the next token's scores out, and nothing else to give.

@@ -1,7 +1,7 @@
 #include "perplexity.hpp"
 
 #include "arguments.hpp"
-#include "checkpoint_page.hpp"
+#include "checkpoint_files.hpp"
 #include "json_rows.hpp"
 #include "machine.hpp"
 #include "report.hpp"
@@ -82,20 +82,6 @@ Json to_json_row(const PerplexityRow& r) {
           {"time_over_dense", r.time_over_dense},
           {"planned_bytes", r.planned_bytes},
           {"layer_errors", r.layer_errors}};
-}
-
-/// The page comes with the last row.
-void write_files(const CheckpointPlan& plan, const std::vector<PerplexityRow>& rows, bool last) {
-  Json j = report_head(machine(), plan.seed, date());
-  j["checkpoint"] = fs::path(plan.folder).filename().string();
-  j["text"] = fs::path(plan.text).filename().string();
-  j["rows"] = Json::array();
-  for (const PerplexityRow& r : rows) j["rows"].push_back(to_json_row(r));
-  std::string csv = csv_names(to_json_row({}));
-  for (const PerplexityRow& r : rows) csv += csv_values(to_json_row(r));
-  if (!plan.json.empty()) replace_file(plan.json, j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
-  if (!plan.csv.empty()) replace_file(plan.csv, csv);
-  if (!plan.html.empty() && last) replace_file(plan.html, checkpoint_page(plan, j, csv));
 }
 
 void print_row(const PerplexityRow& r) {
@@ -198,7 +184,7 @@ void compare_language_model(const CheckpointPlan& plan, SharedCheckpoint& checkp
   }
 
   options.every_layer = true;
-  std::vector<PerplexityRow> rows;
+  std::vector<Json> rows;
   io::Tensor dense_layers;
   for (std::size_t i = 0; i < variants.size(); ++i) {
     table.progress(fmt::format("{}: layer by layer", variants[i].name));
@@ -233,20 +219,19 @@ void compare_language_model(const CheckpointPlan& plan, SharedCheckpoint& checkp
     whole.run(text.of(text.windows.front()), layers);
     if (i == 0) dense_layers = layers.at("layers");
     r.layer_errors = layer_errors(layers.at("layers"), dense_layers);
-    rows.push_back(r);
+    rows.push_back(to_json_row(r));
     table.clear_progress();
     print_row(r);
-    write_files(plan, rows, i + 1 == variants.size());
+    write_checkpoint_files(plan, rows, to_json_row(PerplexityRow{}), i + 1 == variants.size());
   }
   const Machine m = machine();
+  const BoundModel& ran = runners[0].model();
   fmt::print(
       "\n{}, {} on {} with {} thread{}; {}, commit {}\n"
       "perplexity: exp of the mean of -log p over {} tokens. median ms: of a window; / dense: of windows that ran one\n"
       "after the other.\n",
-      m.cpu, rows[0].backend, rows[0].isa, rows[0].threads, rows[0].threads == 1 ? "" : "s", compiler(), commit(),
-      counted);
-  for (const std::string& path : {plan.json, plan.csv, plan.html})
-    if (!path.empty()) fmt::print("Wrote {}\n", path);
+      m.cpu, ran.backend(), ran.isa(), ran.threads(), ran.threads() == 1 ? "" : "s", compiler(), commit(), counted);
+  print_checkpoint_files(plan);
 }
 
 }  // namespace treadle::cli
