@@ -1,7 +1,7 @@
 // Published models against the results of their published implementations, and against themselves: padding, caches,
 // static and dynamic, other element types.
 
-#include "support.hpp"
+#include "static_models.hpp"
 
 #include <treadle/backends/backend.hpp>
 #include <treadle/backends/model.hpp>
@@ -24,19 +24,6 @@ std::vector<std::string> golden_models() {
     if (std::filesystem::exists(entry.path() / "case.json")) names.push_back(entry.path().filename().string());
   std::sort(names.begin(), names.end());
   return names;
-}
-
-/// |got − want| over 2e-5 + 2e-4·|want|, the largest.
-double worst(const io::Tensor& got, const io::Tensor& want) {
-  const io::Tensor a = io::to_f64(got), b = io::to_f64(want);
-  BOOST_REQUIRE_EQUAL(a.size(), b.size());
-  double largest = 0;
-  for (std::size_t i = 0; i < a.as<double>().size(); ++i) {
-    const double x = a.as<double>()[i], y = b.as<double>()[i];
-    largest = std::max(largest, std::abs(x - y) / (2e-5 + 2e-4 * std::abs(y)));
-    if (!std::isfinite(x)) largest = std::numeric_limits<double>::infinity();
-  }
-  return largest;
 }
 
 // The sizes of the golden checkpoints.
@@ -73,29 +60,6 @@ struct GoldenTransformer : Model<[] {
                               .inputs = {.padding = true}});
 }> {};
 
-/// A static model gives the bits of the one that is read from config.json.
-template <class M>
-void same_as_dynamic(const char* name) {
-  const Tensors inputs = inputs_of(golden(name));
-  const models::LoadedModel loaded = load(golden(name), inputs);
-  const models::LoadedParameters parameters = models::load_parameters(M::source.view(), golden(name));
-  for (const char* backend : {"reference", "simd", "tbb"}) {
-    BoundModel fixed = M::bind(parameters.parameters, {.backend = backend});
-    BoundModel dynamic = loaded.bind({.backend = backend});
-    const Tensors a = models::run_model(fixed, loaded, inputs), b = models::run_model(dynamic, loaded, inputs);
-    BOOST_TEST_CONTEXT(name << " on " << backend) {
-      BOOST_REQUIRE_EQUAL(a.size(), b.size());
-      for (const auto& [output, tensor] : a) BOOST_TEST((tensor.data == b.at(output).data), output);
-    }
-  }
-}
-
-io::Tensor tokens(std::vector<std::int64_t> shape, const std::vector<std::int32_t>& ids) {
-  io::Tensor t(i32, std::move(shape));
-  std::copy(ids.begin(), ids.end(), t.as<std::int32_t>().begin());
-  return t;
-}
-
 /// The rows [first, first + count) of dim 1 of batch element `b`.
 io::Tensor rows(const io::Tensor& t, std::int64_t b, std::int64_t first, std::int64_t count) {
   io::Tensor r(f32, {count, t.shape[2]});
@@ -119,7 +83,7 @@ BOOST_AUTO_TEST_CASE(results_of_the_published_implementations) {
       BOOST_TEST_CONTEXT(name << " on " << backend.name) {
         for (const auto& [output, want] : expected) {
           BOOST_REQUIRE(results.contains(output));
-          BOOST_TEST(worst(results.at(output), want) < 1, output);
+          BOOST_TEST(tolerances_apart(results.at(output), want) < 1, output);
         }
       }
     }
@@ -127,10 +91,10 @@ BOOST_AUTO_TEST_CASE(results_of_the_published_implementations) {
 }
 
 BOOST_AUTO_TEST_CASE(static_models_give_the_same_bits) {
-  same_as_dynamic<GoldenBert>("bert");
-  same_as_dynamic<GoldenGpt2>("gpt2");
-  same_as_dynamic<GoldenT5>("t5");
-  same_as_dynamic<GoldenTransformer>("transformer");
+  static_gives_the_same_bits<GoldenBert>("bert");
+  static_gives_the_same_bits<GoldenGpt2>("gpt2");
+  static_gives_the_same_bits<GoldenT5>("t5");
+  static_gives_the_same_bits<GoldenTransformer>("transformer");
 }
 
 BOOST_AUTO_TEST_CASE(half_precision_and_shards) {
@@ -170,17 +134,19 @@ BOOST_AUTO_TEST_CASE(half_precision_and_shards) {
 
 BOOST_AUTO_TEST_CASE(padding_changes_nothing) {
   // BERT: a short text alone and padded beside a long one.
-  const Tensors alone = run(golden("bert"), {{"input_ids", tokens({1, 3}, {5, 9, 70})}});
-  const Tensors padded = run(golden("bert"), {{"input_ids", tokens({2, 5}, {5, 9, 70, 0, 0, 8, 7, 6, 5, 4})},
-                                              {"attention_mask", tokens({2, 5}, {1, 1, 1, 0, 0, 1, 1, 1, 1, 1})}});
-  BOOST_TEST(worst(rows(padded.at("hidden"), 0, 0, 3), alone.at("hidden")) < 1);
+  const Tensors alone = run(golden("bert"), {{"input_ids", ids_of({1, 3}, {5, 9, 70})}});
+  const Tensors padded = run(golden("bert"), {{"input_ids", ids_of({2, 5}, {5, 9, 70, 0, 0, 8, 7, 6, 5, 4})},
+                                              {"attention_mask", ids_of({2, 5}, {1, 1, 1, 0, 0, 1, 1, 1, 1, 1})}});
+  BOOST_TEST(tolerances_apart(rows(padded.at("hidden"), 0, 0, 3), alone.at("hidden")) < 1);
   // GPT-2 and Llama: padding before the text, with positions that do not count it.
   for (const char* name : {"gpt2", "llama"}) {
-    const Tensors short_text = run(golden(name), {{"input_ids", tokens({1, 3}, {5, 9, 70})}});
-    const Tensors left = run(golden(name), {{"input_ids", tokens({2, 5}, {1, 1, 5, 9, 70, 8, 7, 6, 5, 4})},
-                                            {"attention_mask", tokens({2, 5}, {0, 0, 1, 1, 1, 1, 1, 1, 1, 1})},
-                                            {"position_ids", tokens({2, 5}, {0, 0, 0, 1, 2, 0, 1, 2, 3, 4})}});
-    BOOST_TEST_CONTEXT(name) { BOOST_TEST(worst(rows(left.at("logits"), 0, 2, 3), short_text.at("logits")) < 1); }
+    const Tensors short_text = run(golden(name), {{"input_ids", ids_of({1, 3}, {5, 9, 70})}});
+    const Tensors left = run(golden(name), {{"input_ids", ids_of({2, 5}, {1, 1, 5, 9, 70, 8, 7, 6, 5, 4})},
+                                            {"attention_mask", ids_of({2, 5}, {0, 0, 1, 1, 1, 1, 1, 1, 1, 1})},
+                                            {"position_ids", ids_of({2, 5}, {0, 0, 0, 1, 2, 0, 1, 2, 3, 4})}});
+    BOOST_TEST_CONTEXT(name) {
+      BOOST_TEST(tolerances_apart(rows(left.at("logits"), 0, 2, 3), short_text.at("logits")) < 1);
+    }
   }
 }
 

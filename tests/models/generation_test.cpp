@@ -1,7 +1,7 @@
 // Generation with a cache against the whole sequence read again for every token; sampling and beam search against
 // their definitions.
 
-#include "support.hpp"
+#include "static_models.hpp"
 
 #include <treadle/backends/error.hpp>
 #include <treadle/models/beams.hpp>
@@ -9,7 +9,6 @@
 #include <treadle/ops/variants.hpp>
 
 #include <allocations.hpp>
-#include <folder.hpp>
 
 #include <algorithm>
 #include <array>
@@ -22,11 +21,7 @@ namespace {
 
 using Tokens = std::vector<std::int32_t>;
 
-io::Tensor row_of(const Tokens& ids) {
-  io::Tensor t(i32, {1, static_cast<std::int64_t>(ids.size())});
-  std::copy(ids.begin(), ids.end(), t.as<std::int32_t>().begin());
-  return t;
-}
+io::Tensor row_of(const Tokens& ids) { return ids_of({1, static_cast<std::int64_t>(ids.size())}, ids); }
 
 /// The logits behind `ids`, from the model without a cache.
 struct Whole {
@@ -51,24 +46,11 @@ struct Whole {
   }
 };
 
-/// A copy of a golden checkpoint with another config.json.
-std::filesystem::path with_config(const Folder& folder, const char* model, const std::string& from,
-                                  const std::string& to) {
-  std::ifstream in(golden(model) / "config.json");
-  std::string text((std::istreambuf_iterator<char>(in)), {});
-  const auto at = text.find(from);
-  BOOST_REQUIRE_MESSAGE(at != std::string::npos, model << "'s config.json has no " << from);
-  text.replace(at, from.size(), to);
-  std::filesystem::copy_file(golden(model) / "model.safetensors", folder.path / "model.safetensors");
-  std::ofstream(folder.path / "config.json") << text;
-  return folder.path;
-}
-
 /// A ring of 3 keys that every layer of Llama's golden checkpoint sees.
-std::filesystem::path mistral(const Folder& folder) {
-  return with_config(folder, "llama", "\"model_type\": \"llama\"",
-                     "\"model_type\": \"mistral\", \"sliding_window\": 3");
-}
+struct Mistral : ChangedConfig {
+  Mistral()
+      : ChangedConfig("llama", "\"model_type\": \"llama\"", "\"model_type\": \"mistral\", \"sliding_window\": 3") {}
+};
 
 const std::vector<Tokens> prompts = {{5, 9, 70, 3, 3, 128, 64}, {12}, {99, 98, 97, 96}};
 
@@ -77,8 +59,8 @@ const std::vector<Tokens> prompts = {{5, 9, 70, 3, 3, 128, 64}, {12}, {99, 98, 9
 BOOST_AUTO_TEST_SUITE(generation)
 
 BOOST_AUTO_TEST_CASE(a_cache_gives_what_the_whole_sequence_gives) {
-  const Folder folder;
-  for (const std::filesystem::path& path : {golden("gpt2"), golden("llama"), mistral(folder)}) {
+  const Mistral mistral;
+  for (const std::filesystem::path& path : {golden("gpt2"), golden("llama"), mistral.path()}) {
     Whole whole(path);
     const models::LoadedModel loaded = models::load_checkpoint(path, {.cache = true});
     std::vector<Tokens> want;
@@ -148,8 +130,7 @@ BOOST_AUTO_TEST_CASE(an_encoder_reads_the_prompts_once) {
 }
 
 BOOST_AUTO_TEST_CASE(a_window_keeps_a_ring_of_keys) {
-  const Folder folder;
-  const models::LoadedModel loaded = models::load_checkpoint(mistral(folder), {.cache = true});
+  const models::LoadedModel loaded = models::load_checkpoint(Mistral().path(), {.cache = true});
   models::Generator generator(loaded, {.backend = "simd"}, 2);
   const auto bytes = [&](std::int64_t tokens) {
     generator.generate({{1, 2, 3, 4, 5}}, {.max_new_tokens = tokens});
