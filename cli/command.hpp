@@ -4,7 +4,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cstdint>
 #include <functional>
+#include <string>
 
 namespace treadle::cli {
 
@@ -12,6 +14,9 @@ struct Command {
   CLI::App* app = nullptr;
   std::function<int()> run;
 };
+
+/// --backend, --isa and --threads of a command that runs a model.
+void add_where_to_run(CLI::App& command, std::string& backend, std::string& isa, std::int64_t& threads);
 
 Command add_compare(CLI::App& app);
 Command add_verify(CLI::App& app);

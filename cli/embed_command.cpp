@@ -100,11 +100,7 @@ Command add_embed(CLI::App& app) {
   sub->add_option("--batch", o->batch, "Texts of equal length that run at once (32)")
       ->check(CLI::Range(1, 65536))
       ->type_name("N");
-  sub->add_option("--backend", o->backend, "reference, simd or tbb (default)")->type_name("NAME");
-  sub->add_option("--isa", o->isa, "One of `treadle backends`; the best by default")->type_name("NAME");
-  sub->add_option("--threads", o->threads, "Threads of tbb; 0: all (default)")
-      ->check(CLI::Range(0, 4096))
-      ->type_name("N");
+  add_where_to_run(*sub, o->backend, o->isa, o->threads);
   return {sub, [o] { return run(*o); }};
 }
 

@@ -243,11 +243,7 @@ Command add_generate(CLI::App& app) {
   sub->add_option("--stop", o->stop, "End behind this text, which is the last that is shown")->type_name("TEXT");
   sub->add_flag("--ignore-stop-token", o->no_stop_token, "Go on behind the checkpoint's eos_token_id");
   sub->add_flag("--json", o->json, "Ids, text, log probability and times as JSON");
-  sub->add_option("--backend", o->backend, "reference, simd or tbb (default)")->type_name("NAME");
-  sub->add_option("--isa", o->isa, "One of `treadle backends`; the best by default")->type_name("NAME");
-  sub->add_option("--threads", o->threads, "Threads of tbb; 0: all (default)")
-      ->check(CLI::Range(0, 4096))
-      ->type_name("N");
+  add_where_to_run(*sub, o->backend, o->isa, o->threads);
   return {sub, [o] { return run(*o); }};
 }
 

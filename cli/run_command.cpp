@@ -91,11 +91,7 @@ Command add_run(CLI::App& app) {
   sub->add_option("--output", t.output, "Folder that gets NAME.npy for each output; made if it is not there")
       ->required()
       ->type_name("DIR");
-  sub->add_option("--backend", t.backend, "reference, simd or tbb (default)")->type_name("NAME");
-  sub->add_option("--isa", t.isa, "One of `treadle backends`; the best by default")->type_name("NAME");
-  sub->add_option("--threads", t.threads, "Threads of tbb; 0: all (default)")
-      ->check(CLI::Range(0, 4096))
-      ->type_name("N");
+  add_where_to_run(*sub, t.backend, t.isa, t.threads);
   sub->add_flag("--float64", t.float64, "Compute in float64; reference only");
   sub->add_option("--trace", t.trace, "Write what ran when, as Chrome trace events (Perfetto opens them)")
       ->type_name("FILE");
